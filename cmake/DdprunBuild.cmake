@@ -16,6 +16,10 @@ add_library(ddprun_settings INTERFACE)
 target_compile_options(ddprun_settings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual
   -Wconversion -Wsign-conversion -Wimplicit-fallthrough -Werror -fno-math-errno)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  # gcc 12 reports moved-from std::variant alternatives with it, wrongly (gcc bug 105562 and its kin).
+  target_compile_options(ddprun_settings INTERFACE -Wno-maybe-uninitialized)
+endif()
 target_compile_definitions(ddprun_settings INTERFACE _GLIBCXX_ASSERTIONS)
 target_include_directories(ddprun_settings INTERFACE "${PROJECT_SOURCE_DIR}")
 if(DDPRUN_SANITIZE)
