@@ -1,6 +1,6 @@
 # Compiler settings and the helpers with which every folder declares its target.
 
-option(DDPRUN_BUILD_TESTS "Build the tests" ON)
+option(DDPRUN_BUILD_TESTS "Build the unit, property and fuzz tests (Catch2, rapidcheck)" ON)
 option(DDPRUN_FUZZ "Build the libFuzzer targets (clang only)" OFF)
 set(DDPRUN_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize, such as address,undefined")
 

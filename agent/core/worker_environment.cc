@@ -1,7 +1,5 @@
 #include "agent/core/worker_environment.h"
 
-#include <algorithm>
-
 namespace ddprun {
 namespace {
 
@@ -49,18 +47,6 @@ EnvironmentMap WorkerEnvironment(const EnvironmentMap& base, const GroupEnvironm
     environment[name] = value;
   }
   return environment;
-}
-
-std::optional<std::uint32_t> OmpThreads(OmpThreadsRule rule, const EnvironmentMap& base,
-                                        std::uint32_t local_world_size,
-                                        std::uint32_t allowed_cpus) {
-  if (local_world_size <= 1 || base.contains("OMP_NUM_THREADS")) {
-    return std::nullopt;
-  }
-  if (rule == OmpThreadsRule::kTorchrun) {
-    return 1;
-  }
-  return std::max<std::uint32_t>(1, allowed_cpus / local_world_size);
 }
 
 std::vector<std::string> ToEnvironmentBlock(const EnvironmentMap& environment) {

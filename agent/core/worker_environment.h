@@ -43,13 +43,6 @@ struct WorkerVariables {
 EnvironmentMap WorkerEnvironment(const EnvironmentMap& base, const GroupEnvironment& group,
                                  const WorkerVariables& worker);
 
-// How many threads a worker's OpenMP may use when the user has not said: one for torchrun's rule,
-// else the allowed CPUs shared among the workers. nullopt when nothing is to be set: the user has
-// set it (even to nothing), or there is a single worker.
-enum class OmpThreadsRule { kShareCpus, kTorchrun };
-std::optional<std::uint32_t> OmpThreads(OmpThreadsRule rule, const EnvironmentMap& base,
-                                        std::uint32_t local_world_size, std::uint32_t allowed_cpus);
-
 // "NAME=value" for every entry, in the order of the names.
 std::vector<std::string> ToEnvironmentBlock(const EnvironmentMap& environment);
 

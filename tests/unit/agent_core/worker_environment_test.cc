@@ -73,15 +73,6 @@ TEST_CASE("overrides come last: virtual local rank and devices") {
   CHECK(worker.at("TORCHELASTIC_TIMER_FILE") == "/t/fifo");
 }
 
-TEST_CASE("OpenMP threads: the CPUs shared, at least one, never over the user's value") {
-  using enum OmpThreadsRule;
-  CHECK(OmpThreads(kShareCpus, {}, 2, 16) == 8);
-  CHECK(OmpThreads(kShareCpus, {}, 4, 2) == 1);
-  CHECK(OmpThreads(kTorchrun, {}, 2, 16) == 1);
-  CHECK(OmpThreads(kShareCpus, {}, 1, 16) == std::nullopt);
-  CHECK(OmpThreads(kShareCpus, {{"OMP_NUM_THREADS", ""}}, 2, 16) == std::nullopt);
-}
-
 TEST_CASE("the block holds every variable once") {
   CHECK(ToEnvironmentBlock({{"B", "2=2"}, {"A", ""}}) == std::vector<std::string>{"A=", "B=2=2"});
 }
