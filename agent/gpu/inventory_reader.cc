@@ -56,7 +56,7 @@ bool WaitForExit(pid_t child, Duration limit) {
 
 ExitStatus ToExitStatus(int status) {
   if (WIFSIGNALED(status)) {
-    return {ExitStatus::Kind::kSignaled, WTERMSIG(status), WCOREDUMP(status)};
+    return {ExitStatus::Kind::kSignaled, WTERMSIG(status), WCOREDUMP(status) != 0};
   }
   return {ExitStatus::Kind::kExited, WEXITSTATUS(status), false};
 }
