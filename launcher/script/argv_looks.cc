@@ -18,9 +18,9 @@ bool IsOneOf(std::string_view text, const std::array<std::string_view, N>& words
 
 // Words and marks behind which another expression begins.
 bool EndsExpression(std::string_view text) {
-  static constexpr std::array<std::string_view, 16> kEnds = {
-      "if", "elif", "while", "and", "or",     "not", "else", "return",
-      ",",  ":",    "=",     ":=",  "assert", "for", "in",   ";"};
+  static constexpr std::array<std::string_view, 17> kEnds = {
+      "case", "if", "elif", "while", "and",    "or",  "not", "else", "return",
+      ",",    ":",  "=",    ":=",    "assert", "for", "in",  ";"};
   return IsOneOf(text, kEnds);
 }
 
