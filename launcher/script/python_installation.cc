@@ -135,19 +135,24 @@ std::optional<std::string> VersionIn(const std::string& version_file) {
   return std::nullopt;
 }
 
+// "2.4.1" of torch-2.4.1.dist-info and torch-2.4.1-py3.10.egg-info.
+std::optional<std::string> VersionInMetadataName(const std::string& name) {
+  const fs::path path(name);
+  if (path.extension() != ".dist-info" && path.extension() != ".egg-info") {
+    return std::nullopt;
+  }
+  const std::string version = path.stem().string().substr(std::string_view("torch-").size());
+  return version.substr(0, version.find('-'));
+}
+
 std::optional<std::string> TorchVersionIn(const fs::path& folder) {
   if (auto version = VersionIn(ReadSmallFile(folder / "torch" / "version.py"))) {
     return version;
   }
   for (const std::string& name : Entries(folder, "torch-")) {
-    const std::string version = name.substr(6, name.find('-', 6) - 6);
-    const bool metadata =
-        fs::path(name).extension() == ".dist-info" || fs::path(name).extension() == ".egg-info";
-    if (metadata && MajorVersion(version)) {
-      return fs::path(version).extension() == ".dist-info" ||
-                     fs::path(version).extension() == ".egg-info"
-                 ? fs::path(version).stem().string()
-                 : version;
+    const auto version = VersionInMetadataName(name);
+    if (version && MajorVersion(*version)) {
+      return version;
     }
   }
   return std::nullopt;
