@@ -54,10 +54,12 @@ class LogLineAssembler {
  private:
   void FeedPart(std::string_view part, TimePoint now, LogLineOutput& out);
   void EndLine(LogLineOutput& out);
+  void StartLine();
   void CutLongLine(LogLineOutput& out);
   void KeepNewestState();
   std::string_view Body() const;
-  void EmitPieces(std::string_view line, LogLineOutput& out) const;
+  bool HasNews() const;
+  void EmitFullPieces(std::string_view& line, LogLineOutput& out) const;
   void Emit(std::string_view line, LogLineOutput& out) const;
   bool Matches(std::string_view line) const;
   bool AtLineStart() const { return pending_.empty() && !refresh_ && !continues_; }
@@ -68,6 +70,7 @@ class LogLineAssembler {
   std::string shown_;       // The state of a redrawn line that the console has.
   bool refresh_ = false;    // The current line was redrawn.
   bool continues_ = false;  // Something of the current line was shown.
+  bool overdue_ = false;    // A deadline passed while there was nothing new.
   std::optional<TimePoint> deadline_;
 };
 
