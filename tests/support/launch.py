@@ -10,11 +10,9 @@ import json
 import os
 import re
 import select
-import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 import uuid
@@ -152,7 +150,7 @@ class Running:
         self.case = case
         self.process = process
         self.pid = process.pid
-        self._started = started
+        self.started = started
         self._out = out
         self._err = err
 
@@ -167,7 +165,7 @@ class Running:
             text = self._text(self._out) + self._text(self._err)
             self.case.end_processes()
             raise AssertionError(f"{self.case.launcher.name} still runs after {timeout} s:\n{text}") from None
-        seconds = time.monotonic() - self._started
+        seconds = time.monotonic() - self.started
         return Outcome(shell_status(self.process.returncode), self._text(self._out), self._text(self._err),
                        seconds, self.case.workers())
 
@@ -348,16 +346,3 @@ def link_as(case, name):
     link = case.dir / name
     link.symlink_to(BIN / "ddprun")
     return link
-
-
-def remove_tree(path):
-    shutil.rmtree(path, ignore_errors=True)
-
-
-def require_root():
-    return os.geteuid() == 0
-
-
-__all__ = [name for name in dir() if not name.startswith("_")]
-if sys.version_info < (3, 9):
-    raise RuntimeError("the tests need Python 3.9 or newer")

@@ -7,6 +7,7 @@ DDP_TEST_PLAN is Python text that sees `rank`, `local_rank`, `world`, `restart` 
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
