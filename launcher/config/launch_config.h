@@ -31,8 +31,9 @@ enum class ValueSource { kDefault, kConfigFile, kVariable, kFlag, kDerived };
 
 // One line of --print-config.
 struct ConfigValue {
-  std::string name;  // Long name with dashes, without the leading ones: "nproc-per-node".
-  std::string text;  // The effective value as a user would write it.
+  std::string name;                 // Long name with dashes, without the leading ones.
+  std::optional<std::string> text;  // The effective value as a user would write it; unset: none.
+  bool is_flag = false;             // The text is "true" or "false".
   ValueSource source = ValueSource::kDefault;
   std::string
       origin;  // The variable's name, the file's path, or what a derived value derives from.
@@ -162,7 +163,7 @@ struct StoreConf {
 
 // Launcher variables that are no options (spec section 2.5), read once and checked like options.
 struct LauncherVariables {
-  std::string log_level = "WARNING";         // LOGLEVEL; one of Python's five names, or a number.
+  std::string log_level = "WARNING";         // LOGLEVEL: a level name of Python's logging.
   std::optional<std::string> python_exec;    // PYTHON_EXEC: the interpreter, before --python.
   std::optional<std::string> error_file;     // TORCHELASTIC_ERROR_FILE: the launcher's own record.
   bool omp_num_threads_set = false;          // OMP_NUM_THREADS is there, even if empty.
