@@ -20,12 +20,6 @@
 namespace ddprun {
 namespace {
 
-std::string Hostname() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
 std::string ProgramOf(const LaunchPlan& plan) {
   return plan.agent.blueprint.workers.front().argv.front();
 }
@@ -143,6 +137,12 @@ Conclusion ConcludeStop(const LaunchFacts& facts, const NodeAgentResult& result)
 }
 
 }  // namespace
+
+std::string Hostname() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
 
 std::vector<std::string> RecordLauncherError(const LaunchConfig& config,
                                              const std::string& message) {

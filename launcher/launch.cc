@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -31,6 +32,23 @@ void Print(std::FILE* stream, const std::string& text) {
   std::fputs(text.c_str(), stream);
 }
 
+// LOGLEVEL's names and numbers are Python's (logging, 3.11).
+LogLevel LogLevelOf(const std::string& name) {
+  if (name == "DEBUG" || name == "NOTSET") {
+    return LogLevel::kDebug;
+  }
+  if (name == "INFO") {
+    return LogLevel::kInfo;
+  }
+  return name == "WARNING" || name == "WARN" ? LogLevel::kWarning : LogLevel::kError;
+}
+
+// Torch prints events as log lines of level INFO, which a higher LOGLEVEL silences.
+bool EventsEnabled(const Environment& environment) {
+  const std::optional<std::string> level = environment.Get("LOGLEVEL");
+  return !level || LogLevelOf(*level) <= LogLevel::kInfo;
+}
+
 int FailBeforeStart(const LaunchConfig& config, const std::string& message) {
   for (const std::string& warning : RecordLauncherError(config, message)) {
     LogWarning("{}", warning);
@@ -43,7 +61,7 @@ EventContext EventsFor(const LaunchConfig& config, const LaunchPlan& plan) {
   EventContext context;
   context.run_id = config.run_id;
   context.role = config.role;
-  context.hostname = ThisHostname();
+  context.hostname = Hostname();
   context.rdzv_backend = config.rdzv_backend == RdzvBackend::kStatic ? "static" : "c10d";
   context.program = plan.agent.blueprint.workers.front().argv.front();
   return context;
@@ -110,18 +128,18 @@ int Run(const LaunchConfig& config, const LaunchPlan& plan, EventLog log, Consol
 
 }  // namespace
 
-int Launch(const LaunchConfig& config, const Environment& environment,
-           const StartSignals& start_signals) {
-  SetLogLevel(LogLevelOf(config));
+int Launch(const LaunchConfig& config, const std::vector<std::string>& words,
+           const Environment& environment, const StartSignals& start_signals) {
+  SetLogLevel(LogLevelOf(config.variables.log_level));
   if (config.print_config) {
     Print(stdout, PrintConfig(config));
     return 0;
   }
-  Expected<LaunchPlan> plan = MakeLaunchPlan(config, environment);
+  Expected<LaunchPlan> plan = MakeLaunchPlan(config, environment, words);
   if (!plan) {
     return FailBeforeStart(config, plan.error().message);
   }
-  for (const auto* list : {&config.warnings, &plan->warnings}) {
+  for (const std::vector<std::string>* list : {&config.warnings, &std::as_const(plan->warnings)}) {
     for (const std::string& warning : *list) {
       LogWarning("{}", warning);
     }
@@ -138,7 +156,8 @@ int Launch(const LaunchConfig& config, const Environment& environment,
   }
   Console console;
   Expected<EventLog> events =
-      EventLog::Make(config.event_log_handler, EventsEnabled(config),
+      EventLog::Make(config.event_log_handler == EventLogHandler::kConsole ? "console" : "null",
+                     EventsEnabled(environment),
                      [&console](std::string_view line) { console.Say(std::string(line)); });
   if (!events) {
     return FailBeforeStart(config, events.error().message);

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -36,13 +37,65 @@ std::string OwnProgramPath() {
   return size > 0 ? std::string(path.data(), static_cast<std::size_t>(size)) : std::string();
 }
 
+WorkerCountRequest WorkersWanted(const NprocPerNode& wanted) {
+  using Kind = WorkerCountRequest::Kind;
+  switch (wanted.kind) {
+    case NprocPerNode::Kind::kCount:
+      return {Kind::kNumber, wanted.count};
+    case NprocPerNode::Kind::kAuto:
+      return {Kind::kAuto, 0};
+    case NprocPerNode::Kind::kCpu:
+      return {Kind::kCpu, 0};
+    case NprocPerNode::Kind::kGpu:
+      return {Kind::kGpu, 0};
+    case NprocPerNode::Kind::kXpu:
+      return {Kind::kXpu, 0};
+    case NprocPerNode::Kind::kPerGpu:
+      break;
+  }
+  return {Kind::kOnePerGpu, 0};
+}
+
+StreamSelection ToStreamSelection(const StdSelection& selection) {
+  StreamSelection result;
+  result.everywhere = selection.all;
+  for (const auto& [local_rank, bits] : selection.by_rank) {
+    result.by_local_rank[local_rank] = bits;
+  }
+  return result;
+}
+
+LocalRankPolicy ToPolicy(const LocalRankArg& arg) {
+  LocalRankPolicy policy;
+  policy.spelling = arg.spelling;
+  policy.mode = arg.mode == LocalRankArg::Mode::kAlways  ? LocalRankPolicy::Mode::kAlways
+                : arg.mode == LocalRankArg::Mode::kNever ? LocalRankPolicy::Mode::kNever
+                                                         : LocalRankPolicy::Mode::kAuto;
+  return policy;
+}
+
+TcpStoreSettings ToStoreSettings(const StoreConf& conf) {
+  TcpStoreSettings settings;
+  settings.mode = conf.dialect == StoreConf::Dialect::k2x   ? DialectMode::kOnly2x
+                  : conf.dialect == StoreConf::Dialect::k1x ? DialectMode::kOnly1x
+                                                            : DialectMode::kAuto;
+  settings.legacy_is_2_1 = conf.legacy == "2.1";
+  settings.parse.max_key = conf.max_key.value_or(settings.parse.max_key);
+  settings.parse.max_value = conf.max_value.value_or(settings.parse.max_value);
+  settings.parse.max_request = conf.max_request.value_or(settings.parse.max_request);
+  settings.max_store = conf.max_store.value_or(settings.max_store);
+  settings.max_backlog = conf.max_backlog.value_or(settings.max_backlog);
+  return settings;
+}
+
 DeviceRequest DevicesWanted(const LaunchConfig& config, const Environment& environment) {
   DeviceRequest request;
-  request.workers = config.nproc_per_node;
+  request.workers = WorkersWanted(config.nproc_per_node);
   request.cpu_count = AllowedCpus();
   request.gpus = config.gpus;
   request.binding = config.gpu_binding;
-  request.id_format = config.gpu_ids_format;
+  request.id_format = config.gpu_ids_format == GpuIdsFormat::kUuid ? DeviceIdFormat::kUuid
+                                                                   : DeviceIdFormat::kAsGiven;
   request.virtual_local_rank = config.virtual_local_rank;
   request.cuda_visible_devices = environment.Get("CUDA_VISIBLE_DEVICES");
   request.hip_visible_devices = environment.Get("HIP_VISIBLE_DEVICES");
@@ -78,7 +131,7 @@ std::optional<std::string> LocalRankArgumentFor(const LaunchConfig& config,
                                                 const WorkerCommand& command,
                                                 const EnvironmentLookup& lookup, LaunchPlan& plan) {
   LocalRankQuestion question;
-  question.policy = config.local_rank_arg;
+  question.policy = ToPolicy(config.local_rank_arg);
   question.program = ProgramOf(config);
   if (command.target.kind != WorkerTarget::Kind::kProgram) {
     std::vector<std::string> folders;
@@ -122,22 +175,39 @@ Expected<WorkerCommand> CommandFor(const LaunchConfig& config, const Environment
   return command;
 }
 
-// Where the store listens and what the workers are told. One node needs no name service: unless the
-// user says otherwise, it is the loopback address, and nobody outside can reach the store
-// (docs/torchrun-compat.md).
+// Which addresses the store listens at. One node needs no network: unless the user says otherwise,
+// nobody outside can reach it.
+void BindStore(const StoreConf& conf, const std::string& advertised, TcpStoreSettings& settings) {
+  const bool loopback =
+      advertised == "localhost" || advertised == "::1" || advertised.starts_with("127.");
+  switch (conf.bind) {
+    case StoreConf::Bind::kDefault:
+      settings.bind = loopback ? StoreBind::kLoopback : StoreBind::kWildcard;
+      return;
+    case StoreConf::Bind::kLoopback:
+      settings.bind = StoreBind::kLoopback;
+      return;
+    case StoreConf::Bind::kAny:
+      settings.bind = StoreBind::kWildcard;
+      return;
+    case StoreConf::Bind::kAddress:
+      settings.bind = StoreBind::kAddress;
+      settings.address = conf.bind_address;
+      return;
+  }
+}
+
 RoundStoreSettings StoreFor(const LaunchConfig& config) {
   RoundStoreSettings settings;
-  settings.serve = config.rdzv_backend == RdzvBackend::kStatic || config.variables.share_rdzv_store;
   const bool fixed = config.rdzv_backend == RdzvBackend::kStatic;
-  settings.server = config.store_settings;
+  settings.serve = fixed || config.variables.share_rdzv_store;
+  settings.server = ToStoreSettings(config.store_conf);
   settings.server.port = fixed ? config.rdzv_endpoint.port : std::uint16_t{0};
+  // Numeric, so that no resolver is asked; torchrun hands out the host's full name
+  // (docs/torchrun-compat.md).
   settings.advertised_address =
       fixed ? config.rdzv_endpoint.host : config.local_addr.value_or("127.0.0.1");
-  if (!config.store_bind_given) {
-    const std::string& address = settings.advertised_address;
-    const bool loopback = address == "localhost" || address == "::1" || address.starts_with("127.");
-    settings.server.bind = loopback ? StoreBind::kLoopback : StoreBind::kWildcard;
-  }
+  BindStore(config.store_conf, settings.advertised_address, settings.server);
   return settings;
 }
 
@@ -170,8 +240,8 @@ WorkerBlueprint BlueprintFor(const LaunchConfig& config, const Environment& envi
 LogsSpecs LogsFor(const LaunchConfig& config) {
   LogsSpecs logs;
   logs.log_dir = config.log_dir.value_or("");
-  logs.redirects = config.redirects;
-  logs.tee = config.tee;
+  logs.redirects = ToStreamSelection(config.redirects);
+  logs.tee = ToStreamSelection(config.tee);
   logs.local_ranks_filter = config.local_ranks_filter;
   logs.duplicate_stdout_filters = config.duplicate_stdout_filters;
   logs.duplicate_stderr_filters = config.duplicate_stderr_filters;
@@ -200,6 +270,13 @@ NodeAgentOptions AgentOptions(const LaunchConfig& config) {
   return options;
 }
 
+// Where the script's name stands among the words of the command line: before its arguments, and
+// before the one `--` that may separate them.
+std::size_t ScriptIndex(const std::vector<std::string>& words, const LaunchConfig& config) {
+  const std::size_t index = words.size() - 1 - config.training_script_args.size();
+  return words[index] == "--" && config.training_script != "--" ? index - 1 : index;
+}
+
 Expected<void> SelectDevicesFor(const LaunchConfig& config, const Environment& environment,
                                 const DeviceInventory& inventory, LaunchPlan& plan) {
   Expected<DeviceSelection> selection =
@@ -217,7 +294,8 @@ Expected<void> SelectDevicesFor(const LaunchConfig& config, const Environment& e
 
 }  // namespace
 
-Expected<LaunchPlan> MakeLaunchPlan(const LaunchConfig& config, const Environment& environment) {
+Expected<LaunchPlan> MakeLaunchPlan(const LaunchConfig& config, const Environment& environment,
+                                    const std::vector<std::string>& words) {
   LaunchPlan plan;
   // The probe works while the script is read.
   std::optional<InventoryReader> reader;
@@ -244,8 +322,8 @@ Expected<LaunchPlan> MakeLaunchPlan(const LaunchConfig& config, const Environmen
     return tl::unexpected<Error>(usable.error());
   }
   plan.agent.blueprint = BlueprintFor(config, environment, *command, plan);
-  plan.command.words = config.command_words;
-  plan.command.script_at = config.script_at;
+  plan.command.words = words;
+  plan.command.script_at = ScriptIndex(words, config);
   return plan;
 }
 

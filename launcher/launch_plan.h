@@ -27,7 +27,9 @@ struct LaunchPlan {
   std::vector<std::string> warnings;
 };
 
-// Starts no worker. The one process it may start, the device probe, is gone when it returns.
-Expected<LaunchPlan> MakeLaunchPlan(const LaunchConfig& config, const Environment& environment);
+// `words` is the whole command line, the program first. Starts no worker; the one process that it
+// may start, the device probe, is gone when it returns.
+Expected<LaunchPlan> MakeLaunchPlan(const LaunchConfig& config, const Environment& environment,
+                                    const std::vector<std::string>& words);
 
 }  // namespace ddprun

@@ -11,14 +11,15 @@
 
 int main(int argc, char** argv) {
   const ddprun::StartSignals start_signals = ddprun::StartSignals::Capture();
-  const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+  const std::vector<std::string> words(argv, argv + argc);
   const ddprun::Environment environment = ddprun::Environment::OfProcess();
+  const std::vector<std::string> arguments(words.begin() + (words.empty() ? 0 : 1), words.end());
   const ddprun::ParseOutcome outcome =
-      ddprun::ParseCommandLine(argc > 0 ? argv[0] : "ddprun", arguments, environment);
+      ddprun::ParseCommandLine(words.empty() ? "ddprun" : words.front(), arguments, environment);
   if (const auto* early = std::get_if<ddprun::EarlyExit>(&outcome)) {
     std::FILE* const stream = early->stream == ddprun::EarlyExit::Stream::kStdout ? stdout : stderr;
     std::fputs(early->text.c_str(), stream);
     return early->exit_code;
   }
-  return ddprun::Launch(std::get<ddprun::LaunchConfig>(outcome), environment, start_signals);
+  return ddprun::Launch(std::get<ddprun::LaunchConfig>(outcome), words, environment, start_signals);
 }

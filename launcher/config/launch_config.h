@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/gpu/device_selection.h"
+
 namespace ddprun {
 
 // Which of the three names the program was called by; it selects defaults (DESIGN sections 2, 6,
@@ -103,7 +105,6 @@ struct RdzvConfigs {
 
 enum class StartMethod { kSpawn, kFork, kForkserver };
 enum class EventLogHandler { kNull, kConsole };
-enum class GpuBinding { kShared, kExclusive, kInherit };
 enum class GpuIdsFormat { kIndex, kUuid };
 
 // --local-rank-arg (DESIGN section 7). An empty spelling with kAlways means: as the script declares
