@@ -97,7 +97,8 @@ struct NodeAgent::Impl {
   void NoteSignal(const ReceivedSignal& received);
   void OnStop();
   void OnWorkerExit(std::uint32_t local_rank, const ExitStatus& status);
-  void OnFileTimer(pid_t pid, int signal, const std::string& scope);
+  bool IsMember(pid_t pid) const;
+  void OnFileTimer(const ExpiredFileTimer& expired);
   void OnRendezvous(Expected<RendezvousInfo> info, TimePoint joined_at);
   void CheckTree();
   void WatchForUninterruptible();
@@ -196,9 +197,10 @@ Expected<void> NodeAgent::Impl::SetUpFileTimer() {
     return {};
   }
   static_cast<void>(guardian->OwnPath(options.timer_file, false));
-  auto server = FileTimerServer::Start(
-      io, options.timer_file,
-      [this](pid_t pid, int signal, const std::string& scope) { OnFileTimer(pid, signal, scope); });
+  FileTimerServer::Callbacks callbacks;
+  callbacks.is_ours = [this](pid_t pid) { return IsMember(pid); };
+  callbacks.on_expired = [this](const ExpiredFileTimer& expired) { OnFileTimer(expired); };
+  auto server = FileTimerServer::Start(io, options.timer_file, std::move(callbacks));
   if (!server) {
     return tl::unexpected<Error>(server.error());
   }
@@ -451,17 +453,20 @@ void NodeAgent::Impl::OnStop() {
   Feed(group_event::HostPaused{MonotonicNow() - stopped_at});
 }
 
-void NodeAgent::Impl::OnFileTimer(pid_t pid, int signal, const std::string& scope) {
+bool NodeAgent::Impl::IsMember(pid_t pid) const {
   const std::vector<ProcessInfo> members = tree->Members();
-  const bool ours = std::any_of(members.begin(), members.end(),
-                                [pid](const ProcessInfo& process) { return process.pid == pid; });
-  if (!ours) {
-    LogWarning("the timer '{}' of pid {} expired, which is not a process of this job, ignoring",
-               scope, pid);
-    return;
+  return std::any_of(members.begin(), members.end(),
+                     [pid](const ProcessInfo& process) { return process.pid == pid; });
+}
+
+void NodeAgent::Impl::OnFileTimer(const ExpiredFileTimer& expired) {
+  LogError("the timer '{}' of pid {} expired: sending {}", expired.scope_id, expired.pid,
+           SignalName(expired.signal));
+  for (const ProcessInfo& process : tree->Members()) {
+    if (process.pid == expired.pid) {
+      SignalProcess(process, expired.signal);
+    }
   }
-  LogError("the timer '{}' of pid {} expired: sending {}", scope, pid, SignalName(signal));
-  ::kill(pid, signal);  // A member, and not reaped: the pid is its own.
 }
 
 void NodeAgent::Impl::RearmDeadline() {
