@@ -69,7 +69,8 @@ struct Request {
   std::size_t count = 0;      // Lists: number of keys, or of pairs.
   std::string_view items;     // Lists: the encoded elements, already checked; see ItemReader.
 
-  // Set by the caller when the value lies at the end of this buffer and may be kept without a copy.
+  // Set by the caller when the value lies at the end of this buffer and may be kept without a copy;
+  // it empties it again.
   std::shared_ptr<ByteBuffer> owner;
 };
 

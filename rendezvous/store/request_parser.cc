@@ -94,7 +94,6 @@ ParseResult RequestParser::JudgeHello(std::string_view bytes) {
     return Refuse("only clients of torch 1.9 to 2.1 are taken here");
   }
   dialect_ = Dialect::kC;
-  request_ = Request();
   request_.size = kHello.size();
   return ParseResult::kRequest;
 }
@@ -257,7 +256,7 @@ ParseResult RequestParser::ReadList(std::string_view bytes, bool pairs) {
 ParseResult RequestParser::Finish(std::string_view bytes) {
   const bool compare = values_read_ == 2;
   const Span& value = values_[compare ? 1 : 0];
-  request_ = Request();
+  // Field by field, and owner is empty already: this runs once per request.
   request_.operation = operation_;
   request_.size = scanned_;
   request_.key = Part(bytes, key_.begin, key_.size);

@@ -13,7 +13,7 @@ namespace ddprun {
 namespace {
 
 // The bounds of one turn: requests executed, bytes of replies made, bytes read, bytes written.
-constexpr int kRequestsPerTurn = 128;
+constexpr int kRequestsPerTurn = 512;
 constexpr std::size_t kReplyBytesPerTurn = std::size_t{256} << 10U;
 constexpr std::size_t kReadPerTurn = std::size_t{256} << 10U;
 constexpr std::size_t kWritePerTurn = std::size_t{512} << 10U;

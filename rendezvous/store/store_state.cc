@@ -43,7 +43,7 @@ void SendValue(ClientId to, const Value& value, ReplySink& sink) {
   sink.SendShared(to, value);
 }
 
-Value ValueOf(const Request& request) {
+Value NewValue(const Request& request) {
   if (request.owner == nullptr) {
     return Value(request.value);
   }
@@ -136,7 +136,7 @@ Refusal StoreState::Dispatch(ClientId client, const Request& request, ReplySink&
       sink.Send(client, AsView(EncodeI64(request.number)).substr(0, 4));
       return std::nullopt;
     case Operation::kSet:
-      return Set(request.key, ValueOf(request), sink);
+      return Set(request.key, NewValue(request), sink);
     case Operation::kCompareSet:
       return CompareSet(client, request, sink);
     case Operation::kGet:
@@ -187,15 +187,17 @@ Refusal StoreState::Dispatch(ClientId client, const Request& request, ReplySink&
 }
 
 Refusal StoreState::Set(std::string_view key, Value value, ReplySink& sink) {
-  if (Refusal refusal = Store(key, std::move(value), sink)) {
-    return refusal;
+  Node* const node = Store(key, Find(key), std::move(value), sink);
+  if (node == nullptr) {
+    return Full();
   }
-  Wake(*Find(key), sink);
+  Wake(*node, sink);
   return std::nullopt;
 }
 
 Refusal StoreState::CompareSet(ClientId client, const Request& request, ReplySink& sink) {
-  const Value* const current = FindValue(request.key);
+  Node* const found = Find(request.key);
+  const Value* const current = ValueOf(found);
   if (current == nullptr && !request.expected.empty()) {
     // The caller cannot tell this from success; torch has always answered so.
     SendBytes(client, request.expected, sink);
@@ -206,36 +208,38 @@ Refusal StoreState::CompareSet(ClientId client, const Request& request, ReplySin
     return std::nullopt;
   }
   const bool created = current == nullptr;
-  if (Refusal refusal = Store(request.key, ValueOf(request), sink)) {
-    return refusal;
+  Node* const node = Store(request.key, found, NewValue(request), sink);
+  if (node == nullptr) {
+    return Full();
   }
-  Node& node = *Find(request.key);
-  SendValue(client, node.second.value, sink);
+  SendValue(client, node->second.value, sink);
   if (created) {
-    Wake(node, sink);
+    Wake(*node, sink);
   }
   return std::nullopt;
 }
 
 void StoreState::Get(ClientId client, std::string_view key, ReplySink& sink) {
-  const Value* const value = FindValue(key);
+  const Value* const value = ValueOf(Find(key));
   SendValue(client, value == nullptr ? Value() : *value, sink);
 }
 
 Refusal StoreState::Add(ClientId client, const Request& request, ReplySink& sink) {
   std::int64_t sum = request.number;
-  if (const Value* const current = FindValue(request.key)) {
+  Node* const found = Find(request.key);
+  if (const Value* const current = ValueOf(found)) {
     const std::optional<std::int64_t> number = ParseCounter(current->view());
     if (!number) {
       return "ADD on a value that is no 64-bit number";
     }
     sum = WrappingSum(*number, request.number);
   }
-  if (Refusal refusal = Store(request.key, DecimalText(sum), sink)) {
-    return refusal;
+  Node* const node = Store(request.key, found, DecimalText(sum), sink);
+  if (node == nullptr) {
+    return Full();
   }
   SendNumber(client, sum, sink);
-  Wake(*Find(request.key), sink);
+  Wake(*node, sink);
   return std::nullopt;
 }
 
@@ -304,7 +308,7 @@ Refusal StoreState::MultiGet(ClientId client, const Request& request, ReplySink&
   ItemReader keys(request.items);
   std::size_t reply_bytes = 0;
   for (std::size_t i = 0; i < request.count; ++i) {
-    const Value* const found = FindValue(keys.Next());
+    const Value* const found = ValueOf(Find(keys.Next()));
     const Value empty;
     const Value& value = found == nullptr ? empty : *found;
     reply_bytes += kLengthSize + value.size();
@@ -332,7 +336,7 @@ Refusal StoreState::Push(const Request& request, ReplySink& sink) {
   if (node == nullptr) {
     return Full();
   }
-  ExtrasOf(*node).queue.push_back(ValueOf(request));
+  ExtrasOf(*node).queue.push_back(NewValue(request));
   stored_bytes_ += request.value.size() + kItemCost;
   SeeQueue(*node);
   ReleaseQueueWaiters(*node, sink);
@@ -371,23 +375,24 @@ Refusal StoreState::ListKeys(ClientId client, ReplySink& sink) {
 // The counter is an ordinary key and is never reset, so a finished barrier passes at once.
 Refusal StoreState::Barrier(ClientId client, const Request& request, ReplySink& sink) {
   std::int64_t count = 1;
-  if (const Value* const current = FindValue(request.key)) {
+  Node* const found = Find(request.key);
+  if (const Value* const current = ValueOf(found)) {
     const std::optional<std::int64_t> number = ParseCounter(current->view());
     if (!number) {
       return "BARRIER on a value that is no 64-bit number";
     }
     count = WrappingSum(*number, 1);
   }
-  if (Refusal refusal = Store(request.key, DecimalText(count), sink)) {
-    return refusal;
+  Node* const node = Store(request.key, found, DecimalText(count), sink);
+  if (node == nullptr) {
+    return Full();
   }
-  Node& node = *Find(request.key);
   if (count < request.number) {
     ClientOf(client).in_barrier = true;
-    return AddWaiter(client, node);
+    return AddWaiter(client, *node);
   }
   SendByte(client, kStopWaiting, sink);
-  Wake(node, sink);
+  Wake(*node, sink);
   return std::nullopt;
 }
 
@@ -401,8 +406,7 @@ StoreState::Node* StoreState::Find(std::string_view key) {
   return found == table_.end() ? nullptr : &*found;
 }
 
-const Value* StoreState::FindValue(std::string_view key) {
-  Node* const node = Find(key);
+const Value* StoreState::ValueOf(const Node* node) {
   return node != nullptr && node->second.has_value ? &node->second.value : nullptr;
 }
 
@@ -454,13 +458,16 @@ std::string StoreState::Full() const {
                      limits_.max_store);
 }
 
-Refusal StoreState::Store(std::string_view key, Value value, ReplySink& sink) {
-  const Value* const old_value = FindValue(key);
-  const std::size_t old_size = old_value == nullptr ? 0 : old_value->size();
+StoreState::Node* StoreState::Store(std::string_view key, Node* found, Value value,
+                                    ReplySink& sink) {
+  const std::size_t old_size = found == nullptr ? 0 : found->second.value.size();
   const std::size_t growth = value.size() > old_size ? value.size() - old_size : 0;
-  Node* const node = EnsureWithRoom(key, growth);
+  if (found != nullptr && !Fits(growth)) {
+    return nullptr;
+  }
+  Node* const node = found != nullptr ? found : EnsureWithRoom(key, growth);
   if (node == nullptr) {
-    return Full();
+    return nullptr;
   }
   Entry& entry = node->second;
   Notify(*node, entry.has_value ? kKeyUpdated : kKeyCreated, entry.value.view(), value.view(),
@@ -473,7 +480,7 @@ Refusal StoreState::Store(std::string_view key, Value value, ReplySink& sink) {
   stored_bytes_ += value.size();
   stored_bytes_ -= old_size;
   entry.value = std::move(value);
-  return std::nullopt;
+  return node;
 }
 
 void StoreState::Notify(const Node& node, char kind, std::string_view before,

@@ -119,16 +119,17 @@ class StoreState {
   static bool Present(const Node* node);  // A value, or a queue that is not empty.
   Client& ClientOf(ClientId client) { return clients_[static_cast<std::size_t>(client)]; }
   Node* Find(std::string_view key);
-  const Value* FindValue(std::string_view key);
-  Node* Ensure(std::string_view key);  // nullptr: the store is full.
+  static const Value* ValueOf(const Node* node);  // nullptr if the key has none.
+  Node* Ensure(std::string_view key);             // nullptr: the store is full.
   Node* EnsureWithRoom(std::string_view key, std::size_t more);
   Extras& ExtrasOf(Node& node);
   void EraseIfUnused(Node& node);
   bool Fits(std::size_t more) const;
   std::string Full() const;
 
-  // Gives a key its value, without waking anybody.
-  Refusal Store(std::string_view key, Value value, ReplySink& sink);
+  // Gives a key its value, without waking anybody. `found` is what Find(key) said. nullptr: the
+  // store is full.
+  Node* Store(std::string_view key, Node* found, Value value, ReplySink& sink);
   void Notify(const Node& node, char kind, std::string_view before, std::string_view after,
               ReplySink& sink);
 
