@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "rendezvous/base/error.h"
@@ -80,7 +81,10 @@ struct PciAddress {
   std::uint32_t domain = 0;
   std::uint32_t bus = 0;
   std::uint32_t device = 0;
-  friend auto operator<=>(const PciAddress&, const PciAddress&) = default;
+  friend bool operator==(const PciAddress&, const PciAddress&) = default;
+  friend bool operator<(const PciAddress& a, const PciAddress& b) {
+    return std::tie(a.domain, a.bus, a.device) < std::tie(b.domain, b.bus, b.device);
+  }
 };
 
 // "0000:5d:00.0": lower case, function 0, as the folders of /sys/bus/pci/devices are named.

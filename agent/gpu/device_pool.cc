@@ -171,10 +171,9 @@ std::optional<std::string> WriteDevice(const VisibleDevice& entry, const DeviceI
     return entry.text;
   }
   const bool given_as_uuid = entry.text.starts_with(kGpuPrefix);
-  const std::optional<std::string> given =
-      given_as_uuid == (request.id_format == DeviceIdFormat::kUuid)
-          ? std::optional<std::string>(entry.text)
-          : std::nullopt;
+  std::optional<std::string> given = given_as_uuid == (request.id_format == DeviceIdFormat::kUuid)
+                                         ? std::optional<std::string>(entry.text)
+                                         : std::nullopt;
   if (!entry.number) {
     return given;
   }

@@ -45,6 +45,7 @@ class Selector {
     }
     pool_ = std::move(*pool);
     Append(selection_.warnings, pool_.warnings);
+    WarnOfLaunchers();
     const Expected<std::size_t> count = CountWorkers();
     if (!count) {
       return tl::unexpected(count.error());
@@ -64,6 +65,18 @@ class Selector {
   }
 
   void Warn(std::string warning) { selection_.warnings.push_back(std::move(warning)); }
+
+  // A launcher per GPU instead of one per node: each then sees a single GPU, and all their workers
+  // have local rank 0.
+  void WarnOfLaunchers() {
+    if (request_.launchers_on_node > 1) {
+      Warn(
+          fmt::format("the scheduler starts {} launchers on this node, though one starts all of "
+                      "its workers: ask it for one task per node (Slurm: --ntasks-per-node=1) "
+                      "that gets all the GPUs",
+                      request_.launchers_on_node));
+    }
+  }
 
   Expected<std::size_t> CountWorkers() {
     const std::size_t devices = pool_.entries.size();
@@ -242,7 +255,7 @@ class Selector {
                       "uses which",
                       Count(count, "worker"), Count(visible, "visible GPU")));
     }
-    if (AnySingle(pool_) && count > 1) {
+    if (request_.binding == GpuBinding::kInherit && AnySingle(pool_) && count > 1) {
       Warn(
           "--gpu-binding=inherit with MIG: CUDA shows every worker the same one MIG instance; "
           "--gpu-binding=exclusive gives each its own");
@@ -261,6 +274,12 @@ class Selector {
     std::string why;
     for (const std::string& warning : pool_.warnings) {
       why += "; " + warning;
+    }
+    if (request_.launchers_on_node > 1) {
+      why += fmt::format(
+          "; the scheduler starts {} launchers on this node and gives each its own "
+          "GPUs: ask it for one task per node",
+          request_.launchers_on_node);
     }
     if (!inventory_.unusable.empty()) {
       const UnusableDevice& first = inventory_.unusable.front();

@@ -59,7 +59,9 @@ struct DeviceRequest {
   GpuBinding binding = GpuBinding::kShared;
   DeviceIdFormat id_format = DeviceIdFormat::kAsGiven;
   bool virtual_local_rank = false;  // Goes before `binding`.
-  bool set_device_order = true;     // False: leave CUDA_DEVICE_ORDER alone, as torchrun does.
+  // How many launchers the scheduler starts on this node, if it says so (SLURM_NTASKS_PER_NODE).
+  std::uint32_t launchers_on_node = 1;
+  bool set_device_order = true;  // False: leave CUDA_DEVICE_ORDER alone, as torchrun does.
 
   // The launcher's own environment; nullopt: not set, which is not the same as empty.
   std::optional<std::string> cuda_visible_devices;

@@ -10,7 +10,6 @@
 #include <set>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 #include "rendezvous/base/text.h"
 
@@ -70,12 +69,12 @@ bool IsNvidiaGpu(const std::string& folder) {
 // By address, so that the result is in PCI order.
 using DevicesByAddress = std::map<PciAddress, Device>;
 
-std::vector<Device> InOrder(DevicesByAddress by_address) {
+std::vector<Device> InOrder(const DevicesByAddress& by_address) {
   std::vector<Device> devices;
-  for (auto& [address, device] : by_address) {
-    device.nvml_index = static_cast<std::uint32_t>(devices.size());
-    device.pci_bus_id = PciBusId(address);
-    devices.push_back(std::move(device));
+  for (const auto& [address, device] : by_address) {
+    devices.push_back(device);
+    devices.back().nvml_index = static_cast<std::uint32_t>(devices.size() - 1);
+    devices.back().pci_bus_id = PciBusId(address);
   }
   return devices;
 }
@@ -125,7 +124,7 @@ std::vector<Device> ListPciDevices(const KernelRoots& roots) {
     }
   }
   if (by_address.size() <= reachable && !by_address.empty()) {
-    return InOrder(std::move(by_address));
+    return InOrder(by_address);
   }
   std::vector<Device> devices(reachable);
   for (std::size_t i = 0; i < devices.size(); ++i) {
@@ -147,7 +146,7 @@ std::vector<Device> ListDriverDevices(const KernelRoots& roots) {
       by_address.emplace(*address, ToDevice(information));
     }
   }
-  return by_address.empty() ? ListPciDevices(roots) : InOrder(std::move(by_address));
+  return by_address.empty() ? ListPciDevices(roots) : InOrder(by_address);
 }
 
 bool DriverDeviceExists(const KernelRoots& roots) {

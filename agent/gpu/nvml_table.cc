@@ -80,16 +80,18 @@ bool InLinkerCache(std::string_view name) {
 }
 
 bool InSearchPath(const std::string& name) {
-  const char* variable = std::getenv("LD_LIBRARY_PATH");
-  std::string folders = variable == nullptr ? "" : variable;
-  std::replace(folders.begin(), folders.end(), ';', ':');  // ld.so(8) takes both.
-  for (const std::string& folder : Split(folders, ':')) {
-    if (Exists(folder.empty() ? "./" + name : folder + "/" + name) && variable != nullptr) {
-      return true;
+  std::vector<std::string> folders(kDefaultFolders.begin(), kDefaultFolders.end());
+  if (const char* variable = std::getenv("LD_LIBRARY_PATH")) {
+    std::string list = variable;
+    std::replace(list.begin(), list.end(), ';', ':');  // ld.so(8) takes both.
+    for (const std::string& folder : Split(list, ':')) {
+      folders.push_back(folder.empty() ? "." : folder);  // Empty: the working directory.
     }
   }
-  return std::any_of(kDefaultFolders.begin(), kDefaultFolders.end(),
-                     [&](std::string_view folder) { return Exists(std::string(folder) + name); }) ||
+  return std::any_of(folders.begin(), folders.end(),
+                     [&](const std::string& folder) {
+                       return Exists(std::string(folder).append("/").append(name));
+                     }) ||
          InLinkerCache(name);
 }
 

@@ -538,6 +538,22 @@ TEST_CASE("warnings of the inventory come first") {
   CHECK(selection.warnings[0] == "from the inventory");
 }
 
+TEST_CASE("a scheduler that starts a launcher per GPU is explained") {
+  DeviceRequest request = Number(8);
+  request.launchers_on_node = 8;
+  request.cuda_visible_devices = "0";
+  CHECK(Contains(ErrorOf(request, SampleInventory(1)), "the scheduler starts 8 launchers"));
+  request.workers.number = 1;
+  CHECK(Contains(Select(request, SampleInventory(1)).warnings, "Slurm: --ntasks-per-node=1"));
+  CHECK(Contains(Select(request, NoDriver()).warnings, "the scheduler starts 8 launchers"));
+}
+
+TEST_CASE("cpu workers on a machine with MIG are not warned of it") {
+  DeviceInventory inventory = SampleInventory(1);
+  AddInstances(inventory.devices[0], 2);
+  CHECK(Select(Of(Kind::kCpu), inventory).warnings.empty());
+}
+
 TEST_CASE("the inventory is asked for only where it changes something") {
   CHECK(NeedsInventory(Of(Kind::kOnePerGpu)));
   CHECK(NeedsInventory(Of(Kind::kGpu)));
