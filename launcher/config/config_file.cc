@@ -18,18 +18,34 @@ namespace {
 // before CLI11 reads the text, and a text with this byte is refused.
 constexpr char kNoComment = '\x01';
 
+// Stand for the other kind of quote inside a string: CLI11 takes quotes off twice.
+constexpr char kInnerDouble = '\x02';
+constexpr char kInnerSingle = '\x03';
+
 tl::unexpected<Error> Bad(const std::string& path, std::size_t line, std::string_view what) {
   return Fail(ErrorCode::kInvalidArgument, fmt::format("{}:{}: {}", path, line, what));
 }
 
 struct Line {
   std::string text;  // Without its comment, trimmed.
-  int brackets = 0;  // Opened minus closed, outside quotes.
+  int depth = 0;     // Open brackets at its end, outside quotes.
+  bool balanced = true;
   bool open_quote = false;
 };
 
-Line ReadLine(std::string_view raw) {
+char MaskQuote(char c) {
+  return c == '"' ? kInnerDouble : c == '\'' ? kInnerSingle : c;
+}
+
+void UnmaskQuotes(std::string& text) {
+  std::replace(text.begin(), text.end(), kInnerDouble, '"');
+  std::replace(text.begin(), text.end(), kInnerSingle, '\'');
+}
+
+// `depth` is 1 inside an array that an earlier line opened.
+Line ReadLine(std::string_view raw, int depth) {
   Line line;
+  line.depth = depth;
   char quote = 0;
   for (const char c : raw) {
     if (quote == 0 && c == '#') {
@@ -40,9 +56,10 @@ Line ReadLine(std::string_view raw) {
     } else if (c == quote) {
       quote = 0;
     } else if (quote == 0 && (c == '[' || c == ']')) {
-      line.brackets += c == '[' ? 1 : -1;
+      line.depth += c == '[' ? 1 : -1;
+      line.balanced = line.balanced && line.depth >= 0 && line.depth <= 1;
     }
-    line.text.push_back(c);
+    line.text.push_back(quote == 0 || c == quote ? c : MaskQuote(c));
   }
   line.text = std::string(Trim(line.text));
   line.open_quote = quote != 0;
@@ -73,7 +90,7 @@ class Cleaner {
     const bool control = std::any_of(raw.begin(), raw.end(), [](unsigned char c) {
       return (c < ' ' && c != '\t' && c != '\r') || c == 0x7f;
     });
-    const Line line = ReadLine(raw);
+    const Line line = ReadLine(raw, depth_);
     if (control) {
       return Bad(path_, number_, "control characters are not allowed");
     }
@@ -86,10 +103,10 @@ class Cleaner {
       }
       array_line_ = number_;
     }
-    depth_ += line.brackets;
-    if (depth_ < 0 || depth_ > 1) {
+    if (!line.balanced) {
       return Bad(path_, number_, "brackets do not match; arrays cannot be nested");
     }
+    depth_ = line.depth;
     clean_ += line.text + (depth_ == 0 ? "\n" : " ");
     return {};
   }
@@ -249,7 +266,11 @@ Expected<std::vector<CLI::ConfigItem>> ReadItems(const std::string& clean,
   CLI::ConfigTOML reader;
   reader.comment(kNoComment);
   try {
-    return reader.from_config(input);
+    std::vector<CLI::ConfigItem> items = reader.from_config(input);
+    for (CLI::ConfigItem& item : items) {
+      std::for_each(item.inputs.begin(), item.inputs.end(), UnmaskQuotes);
+    }
+    return items;
   } catch (const CLI::Error& error) {
     return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: {}", path, error.what()));
   }
