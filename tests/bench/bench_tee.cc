@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <pty.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -74,7 +75,9 @@ class Checker {
     while (text.size() >= size && !damaged_) {
       const auto rank = static_cast<std::size_t>(text[rank_at_] - '0');
       damaged_ = rank >= kWorkers || std::memcmp(text.data(), next_[rank].data(), size) != 0;
-      if (!damaged_) {
+      if (damaged_) {
+        fmt::print("found '{}' instead of a next line\n", text.substr(0, 2 * size));
+      } else {
         CountUp(next_[rank].data() + digits_at_);
         ++lines_;
         text.remove_prefix(size);
@@ -194,6 +197,19 @@ std::vector<pid_t> StartWorkers(LogPump& pump, const std::string& directory,
   return pids;
 }
 
+// Of everybody: workers, pump, console writer, reader. Says on a busy machine what an idle one can
+// do.
+double CpuSeconds() {
+  double seconds = 0;
+  for (const auto who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage usage{};
+    ::getrusage(who, &usage);
+    seconds += static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+               static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+  }
+  return seconds;
+}
+
 bool Measure(const std::string& kind, const std::string& directory, const Settings& settings) {
   Console console = MakeConsole(kind, directory);
   const bool has_reader = static_cast<bool>(console.reader);
@@ -202,6 +218,7 @@ bool Measure(const std::string& kind, const std::string& directory, const Settin
   LogPump pump(writer, [](const std::string& warning) { fmt::print("{}\n", warning); });
   const std::size_t lines = kWorkers * settings.lines;
   Checker checker(true);
+  const double cpu_before = CpuSeconds();
   const auto start = std::chrono::steady_clock::now();
   const std::vector<pid_t> pids = StartWorkers(pump, directory, settings);
   std::thread reader([&] {
@@ -218,6 +235,7 @@ bool Measure(const std::string& kind, const std::string& directory, const Settin
   writer->Flush(std::chrono::seconds(10), std::chrono::seconds(60));
   reader.join();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  const double cpu = CpuSeconds() - cpu_before;
   if (!has_reader) {
     const std::string path = directory + "/console";
     CheckFrom(UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), checker, lines);
@@ -225,8 +243,8 @@ bool Measure(const std::string& kind, const std::string& directory, const Settin
   const bool whole =
       !checker.damaged() && checker.lines() == lines && LogsAreWhole(directory, settings);
   const double megabytes = static_cast<double>(lines * kLineBytes) / 1e6;
-  fmt::print("{:5} {:7.0f} MB in {:5.2f} s = {:5.0f} MB/s, {} of {} lines whole on the console{}\n",
-             kind, megabytes, took.count(), megabytes / took.count(), checker.lines(), lines,
+  fmt::print("{:5} {:7.0f} MB in {:5.2f} s = {:4.0f} MB/s, {:.2f} CPU-s; {} of {} lines whole{}\n",
+             kind, megabytes, took.count(), megabytes / took.count(), cpu, checker.lines(), lines,
              whole ? ", files complete" : ": DAMAGED");
   std::fflush(stdout);
   return whole;
