@@ -116,16 +116,31 @@ void LogPump::Loop::ArmLineTimer(std::optional<TimePoint> deadline) {
 void LogPump::Loop::OnLineTimer() {
   line_timer_at_.reset();
   const TimePoint now = MonotonicNow();
-  for (const SourcePtr& source : sources_) {
-    if (!IsPaused(*source)) {
-      output_.want_console = !console_->IsBroken(source->stream);
-      source->lines.Tick(now, output_);
-      Deliver(*source);
-    }
+  const std::vector<SourcePtr> sources = sources_;  // ShowUnfinished() may close some.
+  for (const SourcePtr& source : sources) {
+    ShowUnfinished(source, now);
   }
   for (const SourcePtr& source : sources_) {
     const std::optional<TimePoint> deadline = source->lines.deadline();
     ArmLineTimer(deadline && IsPaused(*source) ? std::max(*deadline, now + kLookAgain) : deadline);
+  }
+  FinishDrainIfDone();
+}
+
+// Only if the pipe is empty: after a pause, or on a busy machine, the rest of the line may be
+// there.
+void LogPump::Loop::ShowUnfinished(const SourcePtr& source, TimePoint now) {
+  const std::optional<TimePoint> deadline = source->lines.deadline();
+  if (!deadline || now < *deadline || IsPaused(*source)) {
+    return;
+  }
+  const ReadResult result = ReadOnce(*source);
+  if (result == ReadResult::kEnd) {
+    Close(source);
+  } else if (result == ReadResult::kEmpty) {
+    output_.want_console = !console_->IsBroken(source->stream);
+    source->lines.Tick(now, output_);
+    Deliver(*source);
   }
 }
 

@@ -86,6 +86,7 @@ class LogPump::Loop : public std::enable_shared_from_this<Loop> {
 
   void ArmLineTimer(std::optional<TimePoint> deadline);
   void OnLineTimer();
+  void ShowUnfinished(const SourcePtr& source, TimePoint now);
 
   std::size_t BufferOf(StdStream stream) const;
   bool IsPaused(const LogSource& source) const;
