@@ -29,8 +29,8 @@ class JobCgroup {
   // no permission, a threaded parent; the caller goes on without.
   static Expected<JobCgroup> Create(std::string_view id);
 
-  // For one that another process made; nothing is opened yet.
-  static JobCgroup Adopt(std::string path);
+  // One that exists, by its path; kInvalidArgument when the path is not in a cgroup v2 tree.
+  static Expected<JobCgroup> Open(std::string path);
 
   const std::string& path() const { return path_; }
 

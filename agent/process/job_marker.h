@@ -11,7 +11,7 @@ namespace ddprun {
 
 class JobMarker {
  public:
-  static constexpr std::string_view kVariable = "DDPRUN_JOB_ID";
+  static constexpr const char* kVariable = "DDPRUN_JOB_ID";
 
   // `outer` is the value of the variable in the launcher's own environment, empty when it has none.
   // The id must not be empty and hold no colon.

@@ -115,6 +115,9 @@ class ProcessTree {
   };
 
   explicit ProcessTree(JobMarker marker) : marker_(std::move(marker)) {}
+  bool Registered(pid_t pid) const;
+  bool Stranger(const ProcessInfo& process) const;
+  static void KillGroups(const std::vector<ProcessInfo>& members);
 
   JobMarker marker_;
   Options options_;

@@ -57,6 +57,8 @@ struct SpawnRequest {
 struct SpawnedProcess {
   pid_t pid = -1;  // For messages and for registration with ProcessTree and Guardian at once.
   Pidfd pidfd;
+  int cgroup_error =
+      0;  // Why it is not in the asked-for cgroup (errno); the worker runs all the same.
 };
 
 // Errors are one sentence with the stage, the errno and what can be done about it: "worker 3: exec
