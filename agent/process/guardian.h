@@ -57,6 +57,7 @@ class Guardian {
   Expected<void> OwnPath(const std::string& path, bool recursive);
   Expected<void> DisownPath(const std::string& path);
 
+  // Before the cgroup is made; ProcessTree::MakeCgroup calls it.
   Expected<void> OwnCgroup(const std::string& path);
 
   // Ends the guardian and reaps it; nothing is killed or removed. Blocks for a millisecond; a

@@ -185,9 +185,7 @@ std::optional<GuardianProcess::Ending> GuardianProcess::Handle(std::string_view 
       std::erase_if(paths_, [&](const OwnedPath& path) { return path.path() == text; });
       break;
     case GuardianMessage::kOwnCgroup:
-      if (Expected<JobCgroup> cgroup = JobCgroup::Open(std::string(text))) {
-        cgroup_ = std::move(*cgroup);
-      }
+      cgroup_path_ = std::string(text);
       break;
   }
   return std::nullopt;
@@ -202,6 +200,10 @@ void GuardianProcess::WatchWorker(pid_t pid) {
 }
 
 void GuardianProcess::CleanUp() {
+  // Not before: it is announced before it is made.
+  if (Expected<JobCgroup> cgroup = JobCgroup::Open(cgroup_path_)) {
+    cgroup_ = std::move(*cgroup);
+  }
   KillUntilEmpty();
   RemoveOwned();
 }
@@ -209,16 +211,19 @@ void GuardianProcess::CleanUp() {
 void GuardianProcess::KillUntilEmpty() {
   const Clock::time_point deadline = Clock::now() + kCleanUpLimit;
   milliseconds pause = kFirstPause;
-  int empty_looks = 0;
-  while (empty_looks < 2 && Clock::now() < deadline) {
+  for (int empty_looks = 0; empty_looks < 2 && Clock::now() < deadline;) {
     if (cgroup_) {
       cgroup_->Kill();
     }
     const std::vector<ProcessInfo> members = FindMembers();
-    empty_looks = members.empty() ? empty_looks + 1 : 0;
     for (const ProcessInfo& member : members) {
       SignalProcess(member, SIGKILL);
     }
+    if (members.empty()) {
+      ++empty_looks;
+      continue;
+    }
+    empty_looks = 0;
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, kLongestPause);
   }
@@ -249,16 +254,20 @@ std::vector<ProcessInfo> GuardianProcess::FindMembers() const {
     const std::vector<pid_t> pids = cgroup_->Pids();
     inside.insert(pids.begin(), pids.end());
   }
-  std::vector<ProcessInfo> members;
-  for (std::size_t before = all.size() + 1; before != inside.size();) {  // Until no child is new.
+  for (const ProcessInfo& process : all) {
+    if (!inside.contains(process.pid) && IsRoot(process, start_times)) {
+      inside.insert(process.pid);
+    }
+  }
+  for (std::size_t before = 0; before != inside.size();) {  // Until no child is new.
     before = inside.size();
     for (const ProcessInfo& process : all) {
-      const bool below = inside.contains(process.parent);
-      if (!inside.contains(process.pid) && (below || IsRoot(process, start_times))) {
+      if (inside.contains(process.parent)) {
         inside.insert(process.pid);
       }
     }
   }
+  std::vector<ProcessInfo> members;
   std::ranges::copy_if(all, std::back_inserter(members), [&](const ProcessInfo& process) {
     return inside.contains(process.pid) && process.alive() && process.pid != ::getpid() &&
            process.pid != launcher_ && process.start_time >= own_start_time_;

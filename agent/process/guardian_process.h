@@ -62,7 +62,8 @@ class GuardianProcess {
   std::uint64_t own_start_time_ = 0;
   std::map<pid_t, std::uint64_t> workers_;  // Session leaders, with their start times.
   std::vector<OwnedPath> paths_;
-  std::optional<JobCgroup> cgroup_;
+  std::string cgroup_path_;
+  std::optional<JobCgroup> cgroup_;  // Opened by CleanUp.
 };
 
 }  // namespace ddprun

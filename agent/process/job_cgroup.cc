@@ -146,19 +146,22 @@ std::optional<std::string> FindOwnCgroup(std::string_view mountinfo, std::string
   return std::nullopt;
 }
 
-Expected<JobCgroup> JobCgroup::Create(std::string_view id) {
+Expected<std::string> JobCgroup::PathFor(std::string_view id) {
   const std::optional<std::string> own = FindOwnCgroup(
       ReadFile("/proc/self/mountinfo").value_or(""), ReadFile("/proc/self/cgroup").value_or(""));
   if (!own) {
     return Fail(ErrorCode::kNotFound,
                 "no cgroup v2 tree is mounted here that shows our own cgroup");
   }
-  const std::string path = fmt::format("{}/ddprun-{}", *own, id);
+  return fmt::format("{}/ddprun-{}", *own, id);
+}
+
+Expected<JobCgroup> JobCgroup::Create(const std::string& path) {
   if (::mkdir(path.c_str(), 0755) != 0) {
     const int err = errno;
     return Fail(err, fmt::format("make cgroup '{}'", path));
   }
-  Expected<void> usable = CheckUsable(*own, path);
+  Expected<void> usable = CheckUsable(path.substr(0, path.rfind('/')), path);
   Expected<JobCgroup> cgroup = usable ? Open(path) : tl::unexpected<Error>(usable.error());
   if (!cgroup) {
     ::rmdir(path.c_str());

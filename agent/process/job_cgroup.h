@@ -25,9 +25,12 @@ std::optional<std::string> FindOwnCgroup(std::string_view mountinfo, std::string
 
 class JobCgroup {
  public:
-  // Makes `ddprun-<id>` below our own cgroup. Errors are normal: no cgroup v2, mounted read-only,
-  // no permission, a threaded parent; the caller goes on without.
-  static Expected<JobCgroup> Create(std::string_view id);
+  // Where Create would make it: `ddprun-<id>` below our own cgroup. kNotFound: no cgroup v2 here.
+  static Expected<std::string> PathFor(std::string_view id);
+
+  // Makes it at a path from PathFor. Errors are normal: mounted read-only, no permission, a
+  // threaded parent; the caller goes on without.
+  static Expected<JobCgroup> Create(const std::string& path);
 
   // One that exists, by its path; kInvalidArgument when the path is not in a cgroup v2 tree.
   static Expected<JobCgroup> Open(std::string path);

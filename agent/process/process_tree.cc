@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "agent/process/guardian.h"
+
 namespace ddprun {
 namespace {
 
@@ -148,20 +150,25 @@ ProcessTree ProcessTree::Create(const std::string& job_id, Options options) {
   const char* outer = ::getenv(JobMarker::kVariable);
   ProcessTree tree(JobMarker(job_id, outer == nullptr ? "" : outer));
   tree.options_ = options;
+  tree.containment_ = "workers are held by subreaper and environment marker";
   ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  if (!options.use_cgroup) {
-    tree.containment_ = "workers are held by subreaper and environment marker, as asked for";
-    return tree;
-  }
-  Expected<JobCgroup> cgroup = JobCgroup::Create(job_id);
-  if (cgroup) {
-    tree.containment_ = fmt::format("workers are held by cgroup '{}'", cgroup->path());
-    tree.cgroup_ = std::move(*cgroup);
-  } else {
-    tree.containment_ = fmt::format("workers are held by subreaper and environment marker ({})",
-                                    cgroup.error().message);
-  }
   return tree;
+}
+
+void ProcessTree::MakeCgroup(Guardian* guardian) {
+  const Expected<std::string> path = JobCgroup::PathFor(marker_.id());
+  if (path && guardian != nullptr) {
+    static_cast<void>(guardian->OwnCgroup(*path));  // Gone: the cgroup helps without it too.
+  }
+  Expected<JobCgroup> cgroup =
+      path ? JobCgroup::Create(*path) : tl::unexpected<Error>(path.error());
+  if (cgroup) {
+    containment_ = fmt::format("workers are held by cgroup '{}'", cgroup->path());
+    cgroup_ = std::move(*cgroup);
+  } else {
+    containment_ = fmt::format("workers are held by subreaper and environment marker ({})",
+                               cgroup.error().message);
+  }
 }
 
 ProcessTree::~ProcessTree() {

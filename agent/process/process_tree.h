@@ -26,6 +26,8 @@
 
 namespace ddprun {
 
+class Guardian;
+
 // A member that did not take a signal or did not die of SIGKILL, for the report: "pid 4242
 // (python3, state D: uninterruptible sleep): operation not permitted".
 struct StubbornProcess {
@@ -37,14 +39,17 @@ std::string Describe(const StubbornProcess& stubborn);
 class ProcessTree {
  public:
   struct Options {
-    bool use_cgroup = true;
     bool use_children_files =
         true;  // False: always scan all of /proc (a kernel without children files).
   };
 
-  // Becomes the subreaper and makes the cgroup if it can; never fails. Before the first spawn.
+  // Becomes the subreaper; never fails. Before the Guardian, which needs the marker.
   static ProcessTree Create(const std::string& job_id, Options options);
   static ProcessTree Create(const std::string& job_id) { return Create(job_id, Options()); }
+
+  // Makes the cgroup if it can, after it has told the guardian (may be null), so that a launcher
+  // killed in between leaves none behind. Once, before the first spawn.
+  void MakeCgroup(Guardian* guardian);
 
   ProcessTree(ProcessTree&&) = default;
   ProcessTree& operator=(ProcessTree&&) = delete;
@@ -54,7 +59,7 @@ class ProcessTree {
 
   // For SpawnRequest::cgroup; null when there is none. Not for helpers.
   const UniqueFd* cgroup() const { return cgroup_ ? &cgroup_->directory() : nullptr; }
-  // For Guardian::OwnCgroup; empty when there is none.
+  // Empty when there is none.
   std::string cgroup_path() const { return cgroup_ ? cgroup_->path() : std::string(); }
 
   // One sentence on how the tree is held together, and why there is no cgroup, for the log.

@@ -5,7 +5,7 @@
 //   paths     and it owns FOLDER/fifo, FOLDER/tree (a folder with content) and FOLDER/unmade
 //   spawned   and two workers run, which the guardian has not been told of
 //   watched   and it has been told
-//   stopping  and the workers have been sent SIGTERM
+//   stopping  and, when SIGUSR1 has come, the workers have been sent SIGTERM
 //   orderly   everything is killed, goodbye is said; exits 0 and leaves the paths
 //   abort, exit   as `watched`, then it crashes, or exits without goodbye
 
@@ -80,15 +80,19 @@ int main(int argc, char** argv) {
   if (argc < 5) {
     return 2;
   }
+  sigset_t go_on;
+  ::sigemptyset(&go_on);
+  ::sigaddset(&go_on, SIGUSR1);
+  ::pthread_sigmask(SIG_BLOCK, &go_on, nullptr);
   const std::string phase = argv[1];
   const std::string folder = argv[3];
-  ProcessTree::Options options;
-  options.use_cgroup = std::string(argv[2]) == "cgroup";
-  ProcessTree tree = ProcessTree::Create(RandomSuffix(), options);
+  ProcessTree tree = ProcessTree::Create(RandomSuffix());
   Guardian guardian = Need(Guardian::Start(tree.marker()));
   tree.AddHelper(guardian.pid());
+  if (std::string(argv[2]) == "cgroup") {
+    tree.MakeCgroup(&guardian);
+  }
   if (!tree.cgroup_path().empty()) {
-    Need(guardian.OwnCgroup(tree.cgroup_path()));
     std::printf("cgroup %s\n", tree.cgroup_path().c_str());
     std::fflush(stdout);
   }
@@ -99,7 +103,7 @@ int main(int argc, char** argv) {
   if (phase == "paths") {
     Arrive();
   }
-  const std::vector<SpawnedProcess> workers = SpawnTwo(tree, signals, argv + 4);
+  std::vector<SpawnedProcess> workers = SpawnTwo(tree, signals, argv + 4);
   if (phase == "spawned") {
     Arrive();
   }
@@ -113,10 +117,14 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (phase == "stopping") {
+    ::sigwaitinfo(&go_on, nullptr);
     tree.SignalTree(SIGTERM);
   }
   if (phase == "orderly") {
     const bool clean = tree.KillAll(std::chrono::seconds(10)).empty();
+    for (SpawnedProcess& worker : workers) {
+      Need(worker.pidfd.Wait());
+    }
     guardian.Goodbye();
     return clean ? 0 : 1;
   }

@@ -10,6 +10,7 @@
 //   clear-env    execute this program again with an empty environment for what follows
 //   comet        fork and exit for ever: no pid of it lives long
 //   stop         SIGSTOP to itself
+//   setuid       become root in every respect; this program must be set-uid for it
 //   own-thread   the main thread ends, another one sleeps for ever
 //   exit N, kill N, pause
 
@@ -80,6 +81,10 @@ void DoStep(const std::string& step, char** rest) {
   } else if (step == "fork-exit") {
     if (::fork() != 0) {
       ::_exit(0);
+    }
+  } else if (step == "setuid") {
+    if (::setuid(0) != 0) {
+      ::_exit(6);
     }
   } else if (step == "comet") {
     Comet();

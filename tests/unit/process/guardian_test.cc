@@ -37,22 +37,22 @@ class Launcher {
     process_ = MustSpawn(request);
   }
 
-  // Reads until the phase is reached, and until `ready` workers' lines have come.
-  void AwaitPhase(int ready) {
-    bool arrived = false;
-    while (!arrived || ready > 0) {
-      const std::string line = pipe_.ReadLine();
-      INFO("line: " << line);
-      REQUIRE_FALSE(line.starts_with("<"));
-      arrived = arrived || line == "phase";
-      ready -= line.starts_with("ready ") ? 1 : 0;
-      if (line.starts_with("ready ")) {
-        pids.push_back(static_cast<pid_t>(std::atoi(line.c_str() + 6)));
-      } else if (line.starts_with("cgroup ")) {
-        cgroup = line.substr(7);
-      }
+  // Reads until `ready` workers' lines have come.
+  void AwaitReady(int ready) {
+    while (ready > 0) {
+      ready -= ReadLine().starts_with("ready ") ? 1 : 0;
     }
   }
+
+  void AwaitPhase() {
+    while (!arrived_) {
+      ReadLine();
+    }
+  }
+
+  // Lets a launcher in the phase "stopping" go on; once a worker is ready, so that it blocks the
+  // signal.
+  void LetStop() { REQUIRE(process_.pidfd.Signal(SIGUSR1).has_value()); }
 
   void Kill() { REQUIRE(process_.pidfd.Signal(SIGKILL).has_value()); }
   Pidfd& pidfd() { return process_.pidfd; }
@@ -63,8 +63,22 @@ class Launcher {
   std::string cgroup;
 
  private:
+  std::string ReadLine() {
+    std::string line = pipe_.ReadLine();
+    INFO("line: " << line);
+    REQUIRE_FALSE(line.starts_with("<"));
+    arrived_ = arrived_ || line == "phase";
+    if (line.starts_with("ready ")) {
+      pids.push_back(static_cast<pid_t>(std::atoi(line.c_str() + 6)));
+    } else if (line.starts_with("cgroup ")) {
+      cgroup = line.substr(7);
+    }
+    return line;
+  }
+
   LinePipe pipe_;
   SpawnedProcess process_;
+  bool arrived_ = false;
 };
 
 void CheckNothingLeft(const Launcher& launcher, const TempFolder& folder) {
@@ -83,7 +97,11 @@ TEST_CASE("nothing outlives a launcher that is killed, in any phase, with and wi
           phase, use_cgroup, folder.path(),
           {"ignore", "fork", "setsid", "ready", "fork-exit", "setsid", "ready", "pause"});
       const bool has_workers = phase != "idle" && phase != "paths";
-      launcher.AwaitPhase(has_workers ? 4 : 0);
+      launcher.AwaitReady(has_workers ? 4 : 0);
+      if (phase == "stopping") {
+        launcher.LetStop();
+      }
+      launcher.AwaitPhase();
       launcher.Kill();
       CheckNothingLeft(launcher, folder);
     }
@@ -112,18 +130,24 @@ TEST_CASE("a process without environment, session and parent is found only with 
   const TempFolder folder;
   {
     Launcher launcher("watched", true, folder.path(), steps);
-    launcher.AwaitPhase(2);
+    launcher.AwaitReady(2);
+    launcher.AwaitPhase();
     if (launcher.cgroup.empty()) {
       WARN("skipped: no cgroup here");
+      for (const pid_t pid : launcher.pids) {
+        ::kill(pid, SIGKILL);
+      }
+      launcher.Kill();
+      CHECK(test::AllChildrenEnd());
     } else {
       launcher.Kill();
       CheckNothingLeft(launcher, folder);
     }
-    launcher.Kill();
   }
   {
     Launcher launcher("watched", false, folder.path(), steps);
-    launcher.AwaitPhase(2);
+    launcher.AwaitReady(2);
+    launcher.AwaitPhase();
     launcher.Kill();
     // The guardian and the launcher end; these two are the known limit (guardian.h).
     REQUIRE(test::Eventually([&] {
@@ -149,7 +173,8 @@ TEST_CASE("a process without environment, session and parent is found only with 
 TEST_CASE("a process that cleared its environment but kept its session is found") {
   const TempFolder folder;
   Launcher launcher("watched", false, folder.path(), {"fork-exit", "clear-env", "ready", "pause"});
-  launcher.AwaitPhase(2);
+  launcher.AwaitReady(2);
+  launcher.AwaitPhase();
   launcher.Kill();
   CheckNothingLeft(launcher, folder);
 }
@@ -167,7 +192,7 @@ std::optional<pid_t> FindGuardian(pid_t launcher) {
 TEST_CASE("the guardian is hard to hit and holds nothing of the launcher") {
   const TempFolder folder;
   Launcher launcher("idle", false, folder.path(), {"pause"});
-  launcher.AwaitPhase(0);
+  launcher.AwaitPhase();
   std::optional<pid_t> pid;
   REQUIRE(test::Eventually([&] { return (pid = FindGuardian(launcher.pid())).has_value(); }));
   const std::string proc = "/proc/" + std::to_string(*pid);
@@ -203,7 +228,7 @@ TEST_CASE("the guardian is hard to hit and holds nothing of the launcher") {
 TEST_CASE("a reader of the launcher's output sees its end when the launcher is killed") {
   const TempFolder folder;
   Launcher launcher("idle", false, folder.path(), {"pause"});
-  launcher.AwaitPhase(0);
+  launcher.AwaitPhase();
   launcher.pipe().CloseWriteEnd();
   launcher.Kill();
   CHECK(launcher.pipe().ReadLine() == "<end>");
@@ -274,7 +299,9 @@ TEST_CASE("two hundred launchers killed at any moment leave nothing", "[.rounds]
     Launcher launcher(phases[static_cast<std::size_t>(round) % phases.size()], round % 2 == 0,
                       folder.path(), {"ignore", "fork", "setsid", "ready", "pause"});
     if (round % 4 == 3) {
-      launcher.AwaitPhase(0);
+      launcher.AwaitReady(1);
+      launcher.LetStop();
+      launcher.AwaitPhase();
     } else {
       std::this_thread::sleep_for(std::chrono::microseconds(round * 50));
     }

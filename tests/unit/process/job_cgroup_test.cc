@@ -50,7 +50,7 @@ TEST_CASE("what is no cgroup cannot be opened as one") {
 }
 
 TEST_CASE("a worker is born in the job's cgroup and dies with it") {
-  Expected<JobCgroup> cgroup = JobCgroup::Create(RandomSuffix());
+  Expected<JobCgroup> cgroup = JobCgroup::PathFor(RandomSuffix()).and_then(&JobCgroup::Create);
   if (!cgroup) {
     WARN("skipped: " << cgroup.error().message);
     return;

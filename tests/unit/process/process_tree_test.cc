@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <list>
 
 #include "rendezvous/base/random_id.h"
 #include "tests/support/process.h"
@@ -23,8 +24,12 @@ constexpr std::chrono::seconds kLimit{10};
 // A tree with its workers. Whatever a test does, nothing of it is left at its end.
 class Job {
  public:
-  explicit Job(ProcessTree::Options options = {.use_cgroup = false})
-      : tree(ProcessTree::Create(RandomSuffix(), options)) {}
+  explicit Job(bool use_cgroup = false, ProcessTree::Options options = {})
+      : tree(ProcessTree::Create(RandomSuffix(), options)) {
+    if (use_cgroup) {
+      tree.MakeCgroup(nullptr);
+    }
+  }
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
   ~Job() {
@@ -51,7 +56,7 @@ class Job {
 
   ProcessTree tree;
   LinePipe pipe;
-  std::vector<SpawnedProcess> workers;
+  std::list<SpawnedProcess> workers;  // Tests keep references.
 };
 
 std::vector<pid_t> PidsOf(const std::vector<ProcessInfo>& processes) {
@@ -68,7 +73,7 @@ std::vector<pid_t> Sorted(std::vector<pid_t> pids) {
 
 TEST_CASE("members are workers and all that is below, by either way of looking") {
   for (const bool use_children_files : {true, false}) {
-    Job job({.use_cgroup = false, .use_children_files = use_children_files});
+    Job job(false, {.use_children_files = use_children_files});
     CHECK(job.tree.Members().empty());
     job.Start(
         {"ready", "fork", "setsid", "ready", "fork-exit", "setsid", "clear-env", "ready", "pause"});
@@ -158,7 +163,7 @@ TEST_CASE("a stopped process sees the signal that asks it to end") {
 TEST_CASE(
     "a grandchild in another session that ignores SIGTERM is killed when the leader is dead") {
   for (const bool use_cgroup : {false, true}) {
-    Job job({.use_cgroup = use_cgroup});
+    Job job(use_cgroup);
     SpawnedProcess& worker =
         job.Start({"fork-exit", "setsid", "ignore", "ready", "fork", "setsid", "ready", "pause"});
     const pid_t grandchild = job.pipe.ReadReadyPid();
@@ -175,7 +180,7 @@ TEST_CASE(
 TEST_CASE("the cgroup is removed with the tree") {
   std::string path;
   {
-    Job job({.use_cgroup = true});
+    Job job(true);
     path = job.tree.cgroup_path();
     CHECK_FALSE(job.tree.containment().empty());
     if (path.empty()) {
@@ -193,7 +198,7 @@ TEST_CASE("the cgroup is removed with the tree") {
 
 TEST_CASE("processes that fork all the time are killed in bounded time") {
   for (const bool use_cgroup : {false, true}) {
-    Job job({.use_cgroup = use_cgroup});
+    Job job(use_cgroup);
     job.Start({"ready", "fan", "8", "fan", "4", "pause"});
     job.Start({"ready", "comet"});  // No pid of it lives long enough to be signalled.
     job.pipe.ReadReadyPid();
@@ -238,7 +243,7 @@ TEST_CASE("Ctrl-Z stops every member, fg wakes those that it stopped") {
 
 TEST_CASE("orphans are reaped, registered children are left to their owner") {
   for (const bool use_children_files : {true, false}) {
-    Job job({.use_cgroup = false, .use_children_files = use_children_files});
+    Job job(false, {.use_children_files = use_children_files});
     SpawnedProcess& worker = job.Start({"exit", "7"});  // At the head of the queue, unreaped.
     REQUIRE(test::Eventually([&] { return worker.pidfd.ended(); }));
     SpawnedProcess& parent = job.Start({"fork-exit", "ready", "exit", "9"});
@@ -274,9 +279,10 @@ int KillSetUidWorker(const std::string& program) {
   if (::setresuid(65534, 65534, 65534) != 0) {
     return 2;
   }
-  ProcessTree tree = ProcessTree::Create(RandomSuffix(), {.use_cgroup = false});
+  ProcessTree tree = ProcessTree::Create(RandomSuffix());
   LinePipe pipe;
-  SpawnRequest request = test::MakeRequest({program, "ready", "pause"}, &pipe.write_end());
+  SpawnRequest request =
+      test::MakeRequest({program, "setuid", "ready", "pause"}, &pipe.write_end());
   const SpawnedProcess worker = MustSpawn(request);
   tree.AddWorker(worker.pid);
   pipe.ReadReadyPid();
