@@ -13,7 +13,10 @@
 #include <cstring>
 #include <fstream>
 
+#include "agent/process/job_cgroup.h"
 #include "agent/process/process_table.h"
+#include "agent/process/spawn_clone.h"
+#include "rendezvous/base/random_id.h"
 #include "rendezvous/base/text.h"
 #include "tests/support/process.h"
 
@@ -365,6 +368,57 @@ TEST_CASE("the worker dies with the launcher") {
   REQUIRE(worker != launcher);
   REQUIRE(::kill(launcher, SIGKILL) == 0);
   CHECK(test::AllChildrenEnd());
+}
+
+TEST_CASE("a worker whose launcher died before it could ask for the signal does not start") {
+  LinePipe pipe;
+  const std::array<const char*, 3> argv = {"/bin/echo", "started", nullptr};
+  const std::array<const char*, 1> environment = {nullptr};
+  ChildPlan plan;
+  plan.candidates = argv.data();
+  plan.argv = argv.data();
+  plan.environment = environment.data();
+  plan.streams = {-1, pipe.write_end().get(), -1};
+  plan.parent_death_signal = SIGKILL;
+  plan.parent = ::getpid() + 1;  // Somebody else has become the parent meanwhile.
+  const pid_t pid = VforkChild(plan);
+  REQUIRE(pid > 0);
+  CHECK(pipe.ReadAll().empty());
+  int status = 0;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  CHECK(WEXITSTATUS(status) == 127);
+}
+
+TEST_CASE("without free descriptors the error says so") {
+  CHECK(InFork([] {
+          const rlimit limit = {3, 3};
+          const SpawnRequest request = MakeRequest({"/bin/true"});
+          if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+            return 2;
+          }
+          const Expected<SpawnedProcess> process = Spawn(request);
+          return !process && process.error().message == "worker 3: pipe: too many open files" ? 0
+                                                                                              : 1;
+        }) == 0);
+}
+
+TEST_CASE("a worker joins the cgroup itself where clone3 does not exist") {
+  Expected<JobCgroup> cgroup = JobCgroup::PathFor(RandomSuffix()).and_then(&JobCgroup::Create);
+  if (!cgroup) {
+    WARN("skipped: " << cgroup.error().message);
+    return;
+  }
+  static const JobCgroup* shared = nullptr;
+  shared = &*cgroup;
+  CHECK(InFork([] {
+          ForbidSystemCall(SYS_clone3);
+          LinePipe pipe;
+          SpawnRequest request = MakeRequest({"/bin/cat", "/proc/self/cgroup"});
+          request.cgroup = &shared->directory();
+          const std::string name = shared->path().substr(shared->path().rfind('/'));
+          return OutputOf(request, pipe).find(name + "\n") != std::string::npos ? 0 : 1;
+        }) == 0);
+  CHECK(test::Eventually([&] { return cgroup->Remove().has_value(); }));
 }
 
 TEST_CASE("another parent-death signal can be chosen, or none") {
