@@ -1,0 +1,11 @@
+"""init_process_group with env://, the plain way."""
+
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+value = torch.tensor([float(dist.get_rank() + 1)])
+dist.all_reduce(value)
+dist.barrier()
+print(f"sum {value.item():.0f}", flush=True)
+dist.destroy_process_group()
