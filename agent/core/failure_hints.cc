@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <string_view>
 
 #include "agent/core/clean_text.h"
@@ -20,8 +19,10 @@ bool Contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-bool DiedBy(const ProcessFailure& failure, int signal) {
-  return failure.status.kind == ExitStatus::Kind::kSignaled && failure.status.value == signal;
+// Signals go by name here: their numbers differ between architectures.
+bool DiedBy(const ProcessFailure& failure, std::string_view signal) {
+  return failure.status.kind == ExitStatus::Kind::kSignaled &&
+         SignalName(failure.status.value) == signal;
 }
 
 bool IsDigit(char c) {
@@ -42,10 +43,11 @@ bool HasNumber(std::string_view text, std::string_view number) {
 
 // Signals whose default action writes a core file, signal(7).
 bool WritesCore(const ExitStatus& status) {
-  constexpr std::array<int, 10> kSignals{SIGABRT, SIGBUS, SIGFPE,  SIGILL,  SIGQUIT,
-                                         SIGSEGV, SIGSYS, SIGTRAP, SIGXCPU, SIGXFSZ};
+  constexpr std::array<std::string_view, 10> kSignals{"SIGABRT", "SIGBUS",  "SIGFPE", "SIGILL",
+                                                      "SIGQUIT", "SIGSEGV", "SIGSYS", "SIGTRAP",
+                                                      "SIGXCPU", "SIGXFSZ"};
   return status.kind == ExitStatus::Kind::kSignaled &&
-         std::find(kSignals.begin(), kSignals.end(), status.value) != kSignals.end();
+         std::find(kSignals.begin(), kSignals.end(), SignalName(status.value)) != kSignals.end();
 }
 
 void AddMemory(const FailureEvidence& evidence, FailureHints& hints) {
@@ -74,7 +76,7 @@ void AddMemory(const FailureEvidence& evidence, FailureHints& hints) {
 
 void AddSharedMemory(const FailureEvidence& evidence, const std::string& lower,
                      FailureHints& hints) {
-  const bool suspected = DiedBy(evidence.failure, SIGBUS) || Contains(lower, "bus error") ||
+  const bool suspected = DiedBy(evidence.failure, "SIGBUS") || Contains(lower, "bus error") ||
                          Contains(lower, "out of shared memory") ||
                          Contains(lower, "unable to write to file </torch_");
   const std::string use = DescribeSharedMemory(evidence.after);

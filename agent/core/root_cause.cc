@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
@@ -61,8 +60,9 @@ std::optional<std::size_t> EarliestThat(const std::vector<ProcessFailure>& failu
 }  // namespace
 
 bool KilledByOthers(const ProcessFailure& failure) {
-  return failure.status.kind == ExitStatus::Kind::kSignaled && failure.status.value == SIGKILL &&
-         !failure.stopped_by_agent && !failure.has_record();
+  return failure.status.kind == ExitStatus::Kind::kSignaled &&
+         SignalName(failure.status.value) == "SIGKILL" && !failure.stopped_by_agent &&
+         !failure.has_record();
 }
 
 bool SpeaksOfLostPeer(const ProcessFailure& failure) {

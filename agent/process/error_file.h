@@ -21,8 +21,8 @@ inline constexpr std::size_t kMaxErrorFileBytes = std::size_t{4} << 20U;
 // Of text that is no error record, this much is shown.
 inline constexpr std::size_t kMaxErrorText = std::size_t{4} << 10U;
 
-// The message of a worker that left neither a traceback nor a signal's number; torch prints a hint of
-// its own in this place.
+// The message of a worker that left neither a traceback nor a signal's number; torch prints a hint
+// of its own in this place.
 inline constexpr std::string_view kNoTracebackHint =
     "no traceback was recorded; decorate the script's main function with @record to get one "
     "(https://docs.pytorch.org/docs/stable/elastic/errors.html)";
