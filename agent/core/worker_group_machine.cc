@@ -135,14 +135,14 @@ void WorkerGroupMachine::On(const group_event::SignalReceived& event, TimePoint 
     result_.before_start = result_.attempts == 0;
     EndJob(WorkerState::kStopped, actions);
   } else if (std::holds_alternative<Running>(phase_)) {
-    BeginStop(Stopping::Then::kStop, event.signal, now, actions);
+    BeginStop(Stopping::Then::kStop, event.forward, now, actions);
   } else {
     auto& stopping = std::get<Stopping>(phase_);
     if (!first || stopping.then == Stopping::Then::kSucceed) {
       Kill(stopping, now, actions);
     } else {
       stopping.then = Stopping::Then::kStop;
-      actions.push_back(group_action::SignalTree{event.signal});
+      actions.push_back(group_action::SignalTree{event.forward});
     }
   }
 }

@@ -46,9 +46,11 @@ struct WorkerUninterruptible {  // In state D for longer than the user allows.
   std::uint32_t local_rank;
   std::string reason;
 };
-struct TreeEmpty {};     // No process that the workers started is left.
-struct SignalReceived {  // A signal of --signals-to-handle.
-  int signal;
+struct TreeEmpty {};  // No process that the workers started is left.
+struct SignalReceived {
+  int signal;  // What arrived.
+  int forward =
+      signal;  // What the workers get; torch sends SIGTERM for a signal it does not handle.
 };
 struct HostPaused {  // The launcher itself was stopped for this long (Ctrl-Z): deadlines move.
   Duration pause;

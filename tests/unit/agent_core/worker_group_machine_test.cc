@@ -178,6 +178,17 @@ TEST_CASE("the second signal ends the grace, later ones too") {
   CHECK(group.finished()->signal == 15);
 }
 
+TEST_CASE("a signal that is not to be handled stops the workers with another one") {
+  Group group(1);
+  group.Start();
+  group.Step(SignalReceived{2, 15});
+  CHECK(group.Has(act::SignalTree{15}));
+  group.Step(WorkerExited{0, kTerminated});
+  group.Step(TreeEmpty{});
+  REQUIRE(group.finished() != nullptr);
+  CHECK(group.finished()->signal == 2);
+}
+
 TEST_CASE("a signal while a failed group is stopping prevents its restart") {
   Group group(2, 3);
   group.Start();

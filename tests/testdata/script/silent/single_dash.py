@@ -1,0 +1,7 @@
+# expect: nothing
+# rejects
+import argparse
+
+parser = argparse.ArgumentParser()
+parser.add_argument("-local_rank", type=int)
+parser.parse_args()
