@@ -7,9 +7,7 @@ import sys
 
 import pytest
 
-from tests.support.launch import PROBE, PYTHON, Case
-
-NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+from tests.support.launch import NOBODY, PROBE, PYTHON, Case, nobody_can_run, reachable_for_all
 
 
 def assert_refused(case, outcome, *words, status=1):
@@ -41,7 +39,7 @@ def test_a_folder_with_a_main_module_is_a_script(case):
     assert (outcome.status, outcome.out) == (0, "main of a folder\n"), outcome
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become a user who cannot read a file")
+@pytest.mark.skipif(not nobody_can_run(), reason="needs root to become a user who cannot read a file")
 def test_a_script_that_cannot_be_read(case):
     script = case.dir / "secret.py"
     script.write_text("print(1)")
@@ -51,7 +49,7 @@ def test_a_script_that_cannot_be_read(case):
     assert_refused(case, outcome, "secret.py", "ermission")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become a user who cannot write a folder")
+@pytest.mark.skipif(not nobody_can_run(), reason="needs root to become a user who cannot write a folder")
 def test_a_log_folder_that_cannot_be_written(case):
     (case.dir / "locked").mkdir(mode=0o755)
     with reachable_for_all(case.dir):
@@ -62,22 +60,6 @@ def test_a_log_folder_that_cannot_be_written(case):
 def test_a_log_folder_that_is_a_file(case):
     (case.dir / "plain").write_text("")
     assert_refused(case, case.run("--log-dir", case.dir / "plain", PROBE), "plain")
-
-
-class reachable_for_all:
-    """Lets other users pass through the private parents of a test's folder for a while."""
-
-    def __init__(self, folder):
-        self._parents = [p for p in (folder, *folder.parents) if not p.stat().st_mode & 0o001]
-
-    def __enter__(self):
-        self._modes = [p.stat().st_mode for p in self._parents]
-        for path, mode in zip(self._parents, self._modes):
-            path.chmod(mode | 0o055)
-
-    def __exit__(self, *_):
-        for path, mode in zip(self._parents, self._modes):
-            path.chmod(mode)
 
 
 def test_an_interpreter_without_torch(case):

@@ -1,13 +1,15 @@
 """Processes of a job: nothing outlives the launcher, whoever their parent or session is."""
 
 import os
+import shutil
+import signal
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.support.launch import BIN, PROBE, PYTHON, wait_until
+from tests.support.launch import BIN, NOBODY, PROBE, PYTHON, nobody_can_run, reachable_for_all, wait_until
 
 PAIR = "--nproc-per-node=2"
 
@@ -140,6 +142,39 @@ def test_a_stopped_worker_is_ended_too(case):
     assert outcome.status == 1
     assert outcome.seconds < 15
     case.assert_nothing_left()
+
+
+# Becomes wholly root, so that the launcher, an ordinary user, may not signal it.
+IMMUNE = r"""
+#include <unistd.h>
+int main() {
+  if (setgid(0) != 0 || setuid(0) != 0) return 1;
+  sleep(60);
+  return 0;
+}
+"""
+
+
+@pytest.mark.skipif(not nobody_can_run(), reason="needs root to become a user without rights")
+def test_what_may_not_be_killed_is_named_and_left(case):
+    compiler = shutil.which("g++") or shutil.which("c++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    (case.dir / "immune.cc").write_text(IMMUNE)
+    immune = case.dir / "immune"
+    subprocess.run([compiler, "-o", immune, case.dir / "immune.cc"], check=True)
+    immune.chmod(0o4755)
+    case.tmp.chmod(0o777)
+    with reachable_for_all(case.dir):
+        running = case.start("--shutdown-timeout=1", "--no-python", immune, before=NOBODY)
+        pid = wait_until(lambda: [p for p, c in case.processes().items() if c.startswith(str(immune))
+                                  and Path(f"/proc/{p}").stat().st_uid == 0] or not running.alive())
+        if pid is True:
+            pytest.skip("set-uid programs do not work in the temporary folder")
+        os.kill(running.pid, signal.SIGTERM)
+        outcome = running.wait(30)
+    assert outcome.status == 1
+    assert str(pid[0]) in outcome.err, outcome.err
 
 
 def test_a_store_that_workers_reach_only_on_loopback(case):

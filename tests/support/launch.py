@@ -38,7 +38,7 @@ def shell_status(returncode):
     return returncode if returncode >= 0 else 128 - returncode
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Outcome:
     """A run that has ended."""
 
@@ -48,7 +48,7 @@ class Outcome:
     seconds: float
     workers: list = field(default_factory=list)  # The dumps of probe.py, by (restart, rank).
 
-    def __str__(self):
+    def __repr__(self):
         return f"status {self.status} after {self.seconds:.2f} s\n-- stdout\n{self.out}\n-- stderr\n{self.err}"
 
 
@@ -346,3 +346,27 @@ def link_as(case, name):
     link = case.dir / name
     link.symlink_to(BIN / "ddprun")
     return link
+
+
+# A command prefix: the rest runs as a user without rights.
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+def nobody_can_run():
+    """Whether we may become that user, and that user reaches ddprun."""
+    if os.geteuid() != 0:
+        return False
+    return subprocess.run([*NOBODY, "test", "-x", BIN / "ddprun"], check=False).returncode == 0
+
+
+@contextlib.contextmanager
+def reachable_for_all(folder):
+    """Lets other users into a test's private folder and its parents for a while."""
+    closed = [(p, p.stat().st_mode) for p in (folder, *folder.parents) if p.stat().st_mode & 0o055 != 0o055]
+    for path, mode in closed:
+        path.chmod(mode | 0o055)
+    try:
+        yield
+    finally:
+        for path, mode in closed:
+            path.chmod(mode)
