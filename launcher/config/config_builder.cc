@@ -299,6 +299,7 @@ bool IsShown(const OptionSpec& spec, Program program) {
     case Id::kPrintCompletion:
     case Id::kPrintConfig:
     case Id::kDryRun:
+    case Id::kConfig:  // Named as the origin of its values; a file cannot name another.
       return false;
     default:
       return ExistsFor(spec, program);

@@ -151,6 +151,8 @@ TEST_CASE("what --print-config prints can be read as a config file") {
   CHECK(second.rdzv_configs == first.rdzv_configs);
   CHECK(second.handled_signals == first.handled_signals);
   CHECK(second.warnings.empty());
+  const TemporaryFile again(PrintConfig(second));
+  CHECK(Parsed({"--config", again.path(), "mod"}).role == first.role);
 }
 
 }  // namespace
