@@ -88,6 +88,13 @@ TcpStoreSettings ToStoreSettings(const StoreConf& conf) {
   return settings;
 }
 
+// Slurm says so only when the user asked for a number of tasks per node.
+std::uint32_t LaunchersOnNode(const Environment& environment) {
+  const std::optional<long long> tasks =
+      ParsePythonInt(environment.Get("SLURM_NTASKS_PER_NODE").value_or("1"));
+  return tasks && *tasks > 0 && *tasks < 4096 ? static_cast<std::uint32_t>(*tasks) : 1;
+}
+
 DeviceRequest DevicesWanted(const LaunchConfig& config, const Environment& environment) {
   DeviceRequest request;
   request.workers = WorkersWanted(config.nproc_per_node);
@@ -97,6 +104,8 @@ DeviceRequest DevicesWanted(const LaunchConfig& config, const Environment& envir
   request.id_format = config.gpu_ids_format == GpuIdsFormat::kUuid ? DeviceIdFormat::kUuid
                                                                    : DeviceIdFormat::kAsGiven;
   request.virtual_local_rank = config.virtual_local_rank;
+  request.launchers_on_node = LaunchersOnNode(environment);
+  request.set_device_order = config.program != Program::kTorchrun;
   request.cuda_visible_devices = environment.Get("CUDA_VISIBLE_DEVICES");
   request.hip_visible_devices = environment.Get("HIP_VISIBLE_DEVICES");
   request.cuda_device_order = environment.Get("CUDA_DEVICE_ORDER");
