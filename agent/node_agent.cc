@@ -492,8 +492,9 @@ void NodeAgent::Impl::Close() {
   uninterruptible.reset();
   file_timer.reset();
   if (logs_directory) {
-    result.log_directory = logs_directory->run_directory();
     logs_directory->RemoveIfUnneeded();
+    const bool kept = ::access(logs_directory->run_directory().c_str(), F_OK) == 0;
+    result.log_directory = kept ? logs_directory->run_directory() : std::string();
   }
   group.reset();
   pump.reset();

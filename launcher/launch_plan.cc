@@ -37,43 +37,6 @@ std::string OwnProgramPath() {
   return size > 0 ? std::string(path.data(), static_cast<std::size_t>(size)) : std::string();
 }
 
-WorkerCountRequest WorkersWanted(const NprocPerNode& wanted) {
-  using Kind = WorkerCountRequest::Kind;
-  switch (wanted.kind) {
-    case NprocPerNode::Kind::kCount:
-      return {Kind::kNumber, wanted.count};
-    case NprocPerNode::Kind::kAuto:
-      return {Kind::kAuto, 0};
-    case NprocPerNode::Kind::kCpu:
-      return {Kind::kCpu, 0};
-    case NprocPerNode::Kind::kGpu:
-      return {Kind::kGpu, 0};
-    case NprocPerNode::Kind::kXpu:
-      return {Kind::kXpu, 0};
-    case NprocPerNode::Kind::kPerGpu:
-      break;
-  }
-  return {Kind::kOnePerGpu, 0};
-}
-
-StreamSelection ToStreamSelection(const StdSelection& selection) {
-  StreamSelection result;
-  result.everywhere = selection.all;
-  for (const auto& [local_rank, bits] : selection.by_rank) {
-    result.by_local_rank[local_rank] = bits;
-  }
-  return result;
-}
-
-LocalRankPolicy ToPolicy(const LocalRankArg& arg) {
-  LocalRankPolicy policy;
-  policy.spelling = arg.spelling;
-  policy.mode = arg.mode == LocalRankArg::Mode::kAlways  ? LocalRankPolicy::Mode::kAlways
-                : arg.mode == LocalRankArg::Mode::kNever ? LocalRankPolicy::Mode::kNever
-                                                         : LocalRankPolicy::Mode::kAuto;
-  return policy;
-}
-
 TcpStoreSettings ToStoreSettings(const StoreConf& conf) {
   TcpStoreSettings settings;
   settings.mode = conf.dialect == StoreConf::Dialect::k2x   ? DialectMode::kOnly2x
@@ -97,12 +60,11 @@ std::uint32_t LaunchersOnNode(const Environment& environment) {
 
 DeviceRequest DevicesWanted(const LaunchConfig& config, const Environment& environment) {
   DeviceRequest request;
-  request.workers = WorkersWanted(config.nproc_per_node);
+  request.workers = config.nproc_per_node;
   request.cpu_count = AllowedCpus();
   request.gpus = config.gpus;
   request.binding = config.gpu_binding;
-  request.id_format = config.gpu_ids_format == GpuIdsFormat::kUuid ? DeviceIdFormat::kUuid
-                                                                   : DeviceIdFormat::kAsGiven;
+  request.id_format = config.gpu_ids_format;
   request.virtual_local_rank = config.virtual_local_rank;
   request.launchers_on_node = LaunchersOnNode(environment);
   request.set_device_order = config.program != Program::kTorchrun;
@@ -140,7 +102,7 @@ std::optional<std::string> LocalRankArgumentFor(const LaunchConfig& config,
                                                 const WorkerCommand& command,
                                                 const EnvironmentLookup& lookup, LaunchPlan& plan) {
   LocalRankQuestion question;
-  question.policy = ToPolicy(config.local_rank_arg);
+  question.policy = config.local_rank_arg;
   question.program = ProgramOf(config);
   if (command.target.kind != WorkerTarget::Kind::kProgram) {
     std::vector<std::string> folders;
@@ -249,8 +211,8 @@ WorkerBlueprint BlueprintFor(const LaunchConfig& config, const Environment& envi
 LogsSpecs LogsFor(const LaunchConfig& config) {
   LogsSpecs logs;
   logs.log_dir = config.log_dir.value_or("");
-  logs.redirects = ToStreamSelection(config.redirects);
-  logs.tee = ToStreamSelection(config.tee);
+  logs.redirects = config.redirects;
+  logs.tee = config.tee;
   logs.local_ranks_filter = config.local_ranks_filter;
   logs.duplicate_stdout_filters = config.duplicate_stdout_filters;
   logs.duplicate_stderr_filters = config.duplicate_stderr_filters;

@@ -107,7 +107,7 @@ TEST_CASE("a config file stands below variables and above defaults") {
   const Environment environment{{"PET_ROLE", "variable"}};
   const LaunchConfig config =
       Parsed({"--config", file.path(), "--max-restarts=5", "s"}, environment);
-  CHECK(config.nproc_per_node.count == 4);
+  CHECK(config.nproc_per_node.number == 4);
   CHECK(config.role == "variable");
   CHECK(config.max_restarts == 5);
   CHECK(ValueOf(config, "nproc-per-node").source == ValueSource::kConfigFile);
