@@ -1,12 +1,16 @@
 """What the store's tests with real clients share: the test server, Pythons with torch, raw clients."""
 
+import atexit
 import contextlib
+import functools
 import os
 import pathlib
 import socket
 import struct
 import subprocess
+import tempfile
 import textwrap
+import threading
 
 import pytest
 
@@ -38,6 +42,7 @@ def listed(*keys):
     return u64(len(keys)) + b"".join(text(key) for key in keys)
 
 
+@functools.lru_cache(maxsize=None)
 def _torch_version(python):
     if not os.path.exists(python):
         return None
@@ -47,14 +52,9 @@ def _torch_version(python):
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-_versions = {}
-
-
 def need_torch(python):
     """Skips the test, with the reason, if this Python has no torch with TCPStore."""
-    if python not in _versions:
-        _versions[python] = _torch_version(python)
-    if _versions[python] is None:
+    if _torch_version(python) is None:
         pytest.skip(f"{python} cannot import torch.distributed with TCPStore")
     return python
 
@@ -118,7 +118,6 @@ class Proxy:
         self.target_port = target_port
 
     def __enter__(self):
-        import threading
         self.streams = []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
@@ -128,7 +127,6 @@ class Proxy:
         return self
 
     def _accept(self):
-        import threading
         while True:
             try:
                 client, _ = self.listener.accept()
@@ -194,12 +192,28 @@ def operations_of(stream):
     return names
 
 
+# torch's clients ask the resolver for the name of the address they connect to. Where we may, they
+# get a hosts file of their own that knows it, so that these tests do not wait for a resolver.
+_HOSTS = "127.0.0.1 localhost {0}\n::1 localhost\n::ffff:127.0.0.1 localhost\n"
+
+
+@functools.lru_cache(maxsize=None)
+def _own_hosts():
+    with tempfile.NamedTemporaryFile("w", prefix="hosts", delete=False) as hosts:
+        hosts.write(_HOSTS.format(socket.gethostname()))
+    atexit.register(os.unlink, hosts.name)
+    wrapper = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', hosts.name]
+    done = subprocess.run([*wrapper, "true"], capture_output=True, check=False)
+    return wrapper if done.returncode == 0 else []
+
+
 def start_python(python, code, *arguments, **environment):
     """Starts a script that must end well; pair with finish()."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("TORCHELASTIC", "MASTER", "PET_"))}
     env.update(environment, OMP_NUM_THREADS="1")
-    return subprocess.Popen([python, "-c", textwrap.dedent(code), *map(str, arguments)], env=env,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [*_own_hosts(), python, "-c", textwrap.dedent(code), *map(str, arguments)]
+    return subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
 
 
 def finish(process):
@@ -217,12 +231,15 @@ def run_python(python, code, *arguments, **environment):
     return finish(start_python(python, code, *arguments, **environment))
 
 
-def run_ranks(python, code, port, world_size, attempt=0, host="127.0.0.1"):
-    """Runs one script per rank with the environment that a launcher gives."""
-    ranks = [start_python(python, code, RANK=str(rank), LOCAL_RANK=str(rank),
-                          WORLD_SIZE=str(world_size), MASTER_ADDR=host, MASTER_PORT=str(port),
-                          TORCHELASTIC_USE_AGENT_STORE="True",
-                          TORCHELASTIC_RESTART_COUNT=str(attempt), GLOO_SOCKET_IFNAME="lo",
-                          TP_SOCKET_IFNAME="lo")
-             for rank in range(world_size)]
-    return [finish(rank) for rank in ranks]
+def start_ranks(python, code, port, world_size, attempt=0):
+    """Starts one script per rank with the environment that a launcher gives."""
+    return [start_python(python, code, RANK=str(rank), LOCAL_RANK=str(rank),
+                         WORLD_SIZE=str(world_size), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
+                         TORCHELASTIC_USE_AGENT_STORE="True",
+                         TORCHELASTIC_RESTART_COUNT=str(attempt), GLOO_SOCKET_IFNAME="lo",
+                         TP_SOCKET_IFNAME="lo")
+            for rank in range(world_size)]
+
+
+def run_ranks(python, code, port, world_size, attempt=0):
+    return [finish(rank) for rank in start_ranks(python, code, port, world_size, attempt)]
