@@ -158,16 +158,17 @@ Expected<void> NodeAgent::Impl::SetUp() {
   }
   signals = std::move(*watch);
   tree.emplace(ProcessTree::Create(options.job_id));
-  LogDebug("{}", tree->containment());
+  for (LocalWorker& worker : options.blueprint.workers) {
+    worker.overrides[std::string(JobMarker::kVariable)] = tree->marker().value();
+  }
   Expected<Guardian> started = Guardian::Start(tree->marker());
   if (!started) {
     return tl::unexpected<Error>(started.error());
   }
   guardian.emplace(std::move(*started));
   tree->AddHelper(guardian->pid());
-  if (!tree->cgroup_path().empty()) {
-    static_cast<void>(guardian->OwnCgroup(tree->cgroup_path()));
-  }
+  tree->MakeCgroup(&*guardian);
+  LogDebug("{}", tree->containment());
   if (Expected<void> made = SetUpLogs(); !made) {
     return made;
   }
@@ -404,12 +405,15 @@ std::vector<ProcessFailure> NodeAgent::Impl::FailuresOf(
     death.stopped_by_agent = outcome.stopped_by_agent;
     DescribedDeath described = DescribeDeath(death);
     if (!described.warning.empty()) {
-      LogWarning("error file '{}': {}", spec.error_file, described.warning);
+      LogWarning("{}", described.warning);
     }
     failures.push_back(std::move(described.failure));
   }
+  // Torch's order: those that ended by themselves, then those that were stopped, each by local
+  // rank.
   std::sort(failures.begin(), failures.end(), [](const ProcessFailure& a, const ProcessFailure& b) {
-    return a.local_rank < b.local_rank;
+    return std::pair(a.stopped_by_agent, a.local_rank) <
+           std::pair(b.stopped_by_agent, b.local_rank);
   });
   return failures;
 }
@@ -488,8 +492,9 @@ void NodeAgent::Impl::Close() {
   uninterruptible.reset();
   file_timer.reset();
   if (logs_directory) {
-    result.log_directory = logs_directory->run_directory();
     logs_directory->RemoveIfUnneeded();
+    const bool kept = ::access(logs_directory->run_directory().c_str(), F_OK) == 0;
+    result.log_directory = kept ? logs_directory->run_directory() : std::string();
   }
   group.reset();
   pump.reset();

@@ -14,12 +14,15 @@ set(THREADS_PREFER_PTHREAD_FLAG ON)
 
 add_library(ddprun_settings INTERFACE)
 target_compile_options(ddprun_settings INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual
+  -Wall -Wextra -Wpedantic -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual
   -Wconversion -Wsign-conversion -Wimplicit-fallthrough -Werror -fno-math-errno)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   # gcc 12 is wrong about moved-from std::variant alternatives (bug 105562) and about std::string's operator+
   # (bug 105329).
-  target_compile_options(ddprun_settings INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
+  # For -Wshadow it takes the enumerators of a scoped enumeration for names of the namespace.
+  target_compile_options(ddprun_settings INTERFACE -Wno-maybe-uninitialized -Wno-restrict -Wshadow=local)
+else()
+  target_compile_options(ddprun_settings INTERFACE -Wshadow)
 endif()
 target_compile_definitions(ddprun_settings INTERFACE _GLIBCXX_ASSERTIONS)
 target_include_directories(ddprun_settings INTERFACE "${PROJECT_SOURCE_DIR}")

@@ -102,6 +102,11 @@ int Run(const LaunchConfig& config, const LaunchPlan& plan, EventLog log, Consol
     events.OnAttemptFailed();
   };
   const LaunchFacts facts{config, plan, ReadMemoryFacts()};
+  const std::string shared_memory =
+      SmallSharedMemoryWarning(facts.before, static_cast<std::uint32_t>(plan.devices.size()));
+  if (!shared_memory.empty()) {
+    LogWarning("{}", shared_memory);
+  }
   LocalRendezvousHandler rendezvous;
   NodeAgent agent(plan.agent, start_signals, rendezvous, console.writer(), std::move(observer));
   const Expected<NodeAgentResult> result = agent.Run();

@@ -37,43 +37,6 @@ std::string OwnProgramPath() {
   return size > 0 ? std::string(path.data(), static_cast<std::size_t>(size)) : std::string();
 }
 
-WorkerCountRequest WorkersWanted(const NprocPerNode& wanted) {
-  using Kind = WorkerCountRequest::Kind;
-  switch (wanted.kind) {
-    case NprocPerNode::Kind::kCount:
-      return {Kind::kNumber, wanted.count};
-    case NprocPerNode::Kind::kAuto:
-      return {Kind::kAuto, 0};
-    case NprocPerNode::Kind::kCpu:
-      return {Kind::kCpu, 0};
-    case NprocPerNode::Kind::kGpu:
-      return {Kind::kGpu, 0};
-    case NprocPerNode::Kind::kXpu:
-      return {Kind::kXpu, 0};
-    case NprocPerNode::Kind::kPerGpu:
-      break;
-  }
-  return {Kind::kOnePerGpu, 0};
-}
-
-StreamSelection ToStreamSelection(const StdSelection& selection) {
-  StreamSelection result;
-  result.everywhere = selection.all;
-  for (const auto& [local_rank, bits] : selection.by_rank) {
-    result.by_local_rank[local_rank] = bits;
-  }
-  return result;
-}
-
-LocalRankPolicy ToPolicy(const LocalRankArg& arg) {
-  LocalRankPolicy policy;
-  policy.spelling = arg.spelling;
-  policy.mode = arg.mode == LocalRankArg::Mode::kAlways  ? LocalRankPolicy::Mode::kAlways
-                : arg.mode == LocalRankArg::Mode::kNever ? LocalRankPolicy::Mode::kNever
-                                                         : LocalRankPolicy::Mode::kAuto;
-  return policy;
-}
-
 TcpStoreSettings ToStoreSettings(const StoreConf& conf) {
   TcpStoreSettings settings;
   settings.mode = conf.dialect == StoreConf::Dialect::k2x   ? DialectMode::kOnly2x
@@ -88,15 +51,23 @@ TcpStoreSettings ToStoreSettings(const StoreConf& conf) {
   return settings;
 }
 
+// Slurm says so only when the user asked for a number of tasks per node.
+std::uint32_t LaunchersOnNode(const Environment& environment) {
+  const std::optional<long long> tasks =
+      ParsePythonInt(environment.Get("SLURM_NTASKS_PER_NODE").value_or("1"));
+  return tasks && *tasks > 0 && *tasks < 4096 ? static_cast<std::uint32_t>(*tasks) : 1;
+}
+
 DeviceRequest DevicesWanted(const LaunchConfig& config, const Environment& environment) {
   DeviceRequest request;
-  request.workers = WorkersWanted(config.nproc_per_node);
+  request.workers = config.nproc_per_node;
   request.cpu_count = AllowedCpus();
   request.gpus = config.gpus;
   request.binding = config.gpu_binding;
-  request.id_format = config.gpu_ids_format == GpuIdsFormat::kUuid ? DeviceIdFormat::kUuid
-                                                                   : DeviceIdFormat::kAsGiven;
+  request.id_format = config.gpu_ids_format;
   request.virtual_local_rank = config.virtual_local_rank;
+  request.launchers_on_node = LaunchersOnNode(environment);
+  request.set_device_order = config.program != Program::kTorchrun;
   request.cuda_visible_devices = environment.Get("CUDA_VISIBLE_DEVICES");
   request.hip_visible_devices = environment.Get("HIP_VISIBLE_DEVICES");
   request.cuda_device_order = environment.Get("CUDA_DEVICE_ORDER");
@@ -131,7 +102,7 @@ std::optional<std::string> LocalRankArgumentFor(const LaunchConfig& config,
                                                 const WorkerCommand& command,
                                                 const EnvironmentLookup& lookup, LaunchPlan& plan) {
   LocalRankQuestion question;
-  question.policy = ToPolicy(config.local_rank_arg);
+  question.policy = config.local_rank_arg;
   question.program = ProgramOf(config);
   if (command.target.kind != WorkerTarget::Kind::kProgram) {
     std::vector<std::string> folders;
@@ -240,8 +211,8 @@ WorkerBlueprint BlueprintFor(const LaunchConfig& config, const Environment& envi
 LogsSpecs LogsFor(const LaunchConfig& config) {
   LogsSpecs logs;
   logs.log_dir = config.log_dir.value_or("");
-  logs.redirects = ToStreamSelection(config.redirects);
-  logs.tee = ToStreamSelection(config.tee);
+  logs.redirects = config.redirects;
+  logs.tee = config.tee;
   logs.local_ranks_filter = config.local_ranks_filter;
   logs.duplicate_stdout_filters = config.duplicate_stdout_filters;
   logs.duplicate_stderr_filters = config.duplicate_stderr_filters;

@@ -107,11 +107,13 @@ std::size_t AppendSubstitute(std::string_view rest, const PrefixValues& values,
 
 }  // namespace
 
-bool StreamSelection::Includes(StdStream stream, std::uint32_t local_rank) const {
-  const std::uint32_t bit = stream == StdStream::kOut ? kOutBit : kErrBit;
+std::uint32_t StreamSelection::Of(std::uint32_t local_rank) const {
   const auto found = by_local_rank.find(local_rank);
-  const std::uint32_t named = found == by_local_rank.end() ? 0 : found->second;
-  return ((everywhere | named) & bit) != 0;
+  return everywhere | (found == by_local_rank.end() ? 0 : found->second);
+}
+
+bool StreamSelection::Includes(StdStream stream, std::uint32_t local_rank) const {
+  return (Of(local_rank) & (stream == StdStream::kOut ? kOutBit : kErrBit)) != 0;
 }
 
 bool StreamSelection::empty() const {

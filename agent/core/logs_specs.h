@@ -27,8 +27,11 @@ struct StreamSelection {
   std::uint32_t everywhere = 0;                          // "3": for every local rank.
   std::map<std::uint32_t, std::uint32_t> by_local_rank;  // "0:1,1:2": these ranks, others nothing.
 
+  std::uint32_t Of(std::uint32_t local_rank) const;  // Its bits.
   bool Includes(StdStream stream, std::uint32_t local_rank) const;
   bool empty() const;
+
+  friend bool operator==(const StreamSelection&, const StreamSelection&) = default;
 };
 
 struct LogsSpecs {

@@ -50,6 +50,8 @@ struct WorkerCountRequest {
   };
   Kind kind = Kind::kOnePerGpu;
   std::uint32_t number = 0;
+
+  friend bool operator==(const WorkerCountRequest&, const WorkerCountRequest&) = default;
 };
 
 struct DeviceRequest {

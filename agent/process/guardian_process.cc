@@ -211,11 +211,12 @@ void GuardianProcess::CleanUp() {
 void GuardianProcess::KillUntilEmpty() {
   const Clock::time_point deadline = Clock::now() + kCleanUpLimit;
   milliseconds pause = kFirstPause;
+  std::vector<ProcessInfo> members;
   for (int empty_looks = 0; empty_looks < 2 && Clock::now() < deadline;) {
     if (cgroup_) {
       cgroup_->Kill();
     }
-    const std::vector<ProcessInfo> members = FindMembers();
+    members = FindMembers(members);
     for (const ProcessInfo& member : members) {
       SignalProcess(member, SIGKILL);
     }
@@ -242,8 +243,10 @@ void GuardianProcess::RemoveOwned() {
 }
 
 // A job's process has started after the guardian, which spares the look into the environment of all
-// others and keeps us from any process that was there before.
-std::vector<ProcessInfo> GuardianProcess::FindMembers() const {
+// others and keeps us from any process that was there before. A dying process has lost its
+// environment before it is gone: what was a member at the look before still is.
+std::vector<ProcessInfo> GuardianProcess::FindMembers(
+    const std::vector<ProcessInfo>& before) const {
   const std::vector<ProcessInfo> all = ReadAllProcesses();
   std::map<pid_t, std::uint64_t> start_times;
   for (const ProcessInfo& process : all) {
@@ -254,13 +257,19 @@ std::vector<ProcessInfo> GuardianProcess::FindMembers() const {
     const std::vector<pid_t> pids = cgroup_->Pids();
     inside.insert(pids.begin(), pids.end());
   }
+  for (const ProcessInfo& process : before) {
+    const auto now = start_times.find(process.pid);
+    if (now != start_times.end() && now->second == process.start_time) {
+      inside.insert(process.pid);
+    }
+  }
   for (const ProcessInfo& process : all) {
     if (!inside.contains(process.pid) && IsRoot(process, start_times)) {
       inside.insert(process.pid);
     }
   }
-  for (std::size_t before = 0; before != inside.size();) {  // Until no child is new.
-    before = inside.size();
+  for (std::size_t size = 0; size != inside.size();) {  // Until no child is new.
+    size = inside.size();
     for (const ProcessInfo& process : all) {
       if (inside.contains(process.parent)) {
         inside.insert(process.pid);

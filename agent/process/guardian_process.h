@@ -52,7 +52,7 @@ class GuardianProcess {
   void CleanUp();
   void KillUntilEmpty();
   void RemoveOwned();
-  std::vector<ProcessInfo> FindMembers() const;
+  std::vector<ProcessInfo> FindMembers(const std::vector<ProcessInfo>& before) const;
   bool IsRoot(const ProcessInfo& process, const std::map<pid_t, std::uint64_t>& start_times) const;
 
   JobMarker marker_;

@@ -19,6 +19,7 @@ class JobMarker {
 
   // For the environment of every worker; replaces an inherited one.
   std::string assignment() const;
+  const std::string& value() const { return value_; }  // Without the variable's name.
   const std::string& id() const { return id_; }
 
   // Whether a value of the variable names this job.

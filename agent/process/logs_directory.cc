@@ -52,7 +52,7 @@ Expected<std::string> MakeUniqueDirectory(const std::string& prefix) {
       return FailLogDir(err, path);
     }
   }
-  return FailLogDir(EEXIST, prefix + "...");
+  return FailLogDir(EEXIST, fmt::format("{}...", prefix));
 }
 
 std::vector<std::string> TemporaryPlaces() {
@@ -71,7 +71,7 @@ Expected<std::string> MakeTemporaryBase() {
   std::optional<Error> first_error;
   for (const std::string& place : TemporaryPlaces()) {
     Expected<std::string> base = AbsolutePath(place).and_then([](const std::string& directory) {
-      return MakeUniqueDirectory(directory + "/torchelastic_");
+      return MakeUniqueDirectory(fmt::format("{}/torchelastic_", directory));
     });
     if (base) {
       return base;
@@ -179,7 +179,7 @@ Expected<std::string> LogsDirectory::StartAttempt(std::uint64_t restart_count,
   if (discards_files()) {
     return std::string();
   }
-  const Expected<std::string> name = MakeAttemptDirectory(run_directory_, restart_count);
+  Expected<std::string> name = MakeAttemptDirectory(run_directory_, restart_count);
   if (!name) {
     return name;
   }

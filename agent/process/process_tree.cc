@@ -205,14 +205,23 @@ bool ProcessTree::Registered(pid_t pid) const {
 }
 
 // As PID 1 of a container we adopt strangers too, such as what `docker exec` left behind. Only
-// those that carry a sign of the job are members; the kernel ends the rest with us.
+// those that carry a sign of the job are members; the kernel ends the rest with us. A dying process
+// has lost its environment before it is gone, so what was recognised once stays so.
 bool ProcessTree::Stranger(const ProcessInfo& process) const {
   if (::getpid() != 1 || process.parent != 1 || Registered(process.pid) ||
       workers_.contains(process.session)) {
     return false;
   }
+  const ProcessKey key = {process.pid, process.start_time};
+  if (recognised_.contains(key)) {
+    return false;
+  }
   const auto value = ReadEnvironmentVariable(process.pid, JobMarker::kVariable);
-  return !value || !marker_.matches(*value);
+  if (!value || !marker_.matches(*value)) {
+    return true;
+  }
+  recognised_.insert(key);
+  return false;
 }
 
 std::vector<ProcessInfo> ProcessTree::Members() const {
@@ -233,7 +242,16 @@ std::vector<ProcessInfo> ProcessTree::Members() const {
     }
   }
   std::erase_if(members, [](const ProcessInfo& member) { return !member.alive(); });
+  ForgetGone(members);
   return members;
+}
+
+void ProcessTree::ForgetGone(const std::vector<ProcessInfo>& members) const {
+  std::set<ProcessKey> living;
+  for (const ProcessInfo& member : members) {
+    living.insert({member.pid, member.start_time});
+  }
+  std::erase_if(recognised_, [&](const ProcessKey& key) { return !living.contains(key); });
 }
 
 std::vector<ProcessInfo> ProcessTree::MembersOf(pid_t worker) const {

@@ -122,6 +122,7 @@ class ProcessTree {
   explicit ProcessTree(JobMarker marker) : marker_(std::move(marker)) {}
   bool Registered(pid_t pid) const;
   bool Stranger(const ProcessInfo& process) const;
+  void ForgetGone(const std::vector<ProcessInfo>& members) const;
   static void KillGroups(const std::vector<ProcessInfo>& members);
 
   JobMarker marker_;
@@ -131,6 +132,8 @@ class ProcessTree {
   std::map<pid_t, WorkerEntry> workers_;
   std::set<pid_t> helpers_;
   std::set<ProcessKey> suspended_;
+  mutable std::set<ProcessKey>
+      recognised_;  // As PID 1: adopted members that have shown the marker.
 };
 
 }  // namespace ddprun

@@ -61,9 +61,10 @@ std::string BashValueCases(const std::vector<const OptionSpec*>& options) {
     }
     std::string action = "COMPREPLY=()";
     if (!spec->choices.empty()) {
-      action = fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$cur\"))", WithSpaces(spec->choices));
+      action = fmt::format("mapfile -t COMPREPLY < <(compgen -W '{}' -- \"$cur\")",
+                           WithSpaces(spec->choices));
     } else if (TakesPath(*spec)) {
-      action = fmt::format("COMPREPLY=($(compgen -{} -- \"$cur\"))",
+      action = fmt::format("mapfile -t COMPREPLY < <(compgen -{} -- \"$cur\")",
                            spec->id == OptionId::kLogDir ? "d" : "f");
     }
     cases +=
@@ -90,7 +91,7 @@ std::string BashScript(const std::vector<std::string>& programs) {
       "  # Readline splits at '=': --name=value arrives as three words.\n"
       "  if [[ $cur == = ]]; then\n"
       "    cur=\n"
-      "  elif [[ $prev == = && COMP_CWORD -gt 1 ]]; then\n"
+      "  elif [[ $prev == = ]] && ((COMP_CWORD > 1)); then\n"
       "    prev=${COMP_WORDS[COMP_CWORD-2]}\n"
       "  fi\n"
       "  # Behind the script everything is the script's own.\n"
@@ -104,7 +105,7 @@ std::string BashScript(const std::vector<std::string>& programs) {
       "      ;;\n"
       "    -*) ;;\n"
       "    *)\n"
-      "      COMPREPLY=($(compgen -f -- \"$cur\"))\n"
+      "      mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
       "      return\n"
       "      ;;\n"
       "    esac\n"
@@ -114,11 +115,12 @@ std::string BashScript(const std::vector<std::string>& programs) {
   script +=
       "  esac\n"
       "  if [[ $cur == -* ]]; then\n";
-  script += fmt::format("    COMPREPLY=($(compgen -W '{}' -- \"$cur\"))\n", Join(names, " "));
+  script +=
+      fmt::format("    mapfile -t COMPREPLY < <(compgen -W '{}' -- \"$cur\")\n", Join(names, " "));
   script +=
       "    [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace\n"
       "  else\n"
-      "    COMPREPLY=($(compgen -f -- \"$cur\"))\n"
+      "    mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
       "  fi\n"
       "}\n";
   return script + fmt::format("complete -o filenames -F {} {}\n", identifier, Join(programs, " "));

@@ -41,7 +41,8 @@ Expected<void> BuildWorkers(BuildContext& context) {
   if (!context.values[Id::kNprocPerNode].is_set ||
       context.values[Id::kNprocPerNode].source == ValueSource::kDefault) {
     const bool per_gpu = config.program == Program::kDdprun;
-    config.nproc_per_node.kind = per_gpu ? NprocPerNode::Kind::kPerGpu : NprocPerNode::Kind::kCount;
+    config.nproc_per_node.kind =
+        per_gpu ? WorkerCountRequest::Kind::kOnePerGpu : WorkerCountRequest::Kind::kNumber;
     return {};
   }
   return context.Read(Id::kNprocPerNode, config.nproc_per_node, ParseNprocPerNode);
@@ -57,16 +58,16 @@ Expected<void> BuildStreams(BuildContext& context) {
   if (context.values[Id::kLogsSpecs].is_set) {
     return context.Bad(Id::kLogsSpecs, "Python plug-ins cannot be used; remove the option");
   }
-  if (Expected<void> read = context.Read(Id::kRedirects, config.redirects, ParseStdSelection);
+  if (Expected<void> read = context.Read(Id::kRedirects, config.redirects, ParseStreamSelection);
       !read) {
     return read;
   }
-  return context.Read(Id::kTee, config.tee, ParseStdSelection);
+  return context.Read(Id::kTee, config.tee, ParseStreamSelection);
 }
 
-bool Tees(const StdSelection& tee, std::uint8_t bit) {
-  return (tee.all & bit) != 0 ||
-         std::any_of(tee.by_rank.begin(), tee.by_rank.end(),
+bool Tees(const StreamSelection& tee, std::uint8_t bit) {
+  return (tee.everywhere & bit) != 0 ||
+         std::any_of(tee.by_local_rank.begin(), tee.by_local_rank.end(),
                      [bit](const auto& entry) { return (entry.second & bit) != 0; });
 }
 
@@ -94,7 +95,7 @@ void WarnNullLogDir(const BuildContext& context) {
 
 void BuildTemplate(BuildContext& context) {
   constexpr const char* kVariable = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE";
-  if (!Tees(context.config.tee, StdSelection::kOut | StdSelection::kErr)) {
+  if (!Tees(context.config.tee, StreamSelection::kOutBit | StreamSelection::kErrBit)) {
     context.WarnUnused(Id::kLogLinePrefixTemplate, "", "not used, since nothing is tee'd (--tee)");
   }
   const std::optional<std::string> variable = context.environment.Get(kVariable);
@@ -112,13 +113,15 @@ Expected<void> BuildOutput(BuildContext& context) {
   if (config.log_dir == "/dev/null") {
     WarnNullLogDir(context);
   }
-  if (Expected<void> built = BuildFilters(context, Id::kDuplicateStdoutFilters, StdSelection::kOut,
-                                          config.duplicate_stdout_filters);
+  if (Expected<void> built =
+          BuildFilters(context, Id::kDuplicateStdoutFilters, StreamSelection::kOutBit,
+                       config.duplicate_stdout_filters);
       !built) {
     return built;
   }
-  if (Expected<void> built = BuildFilters(context, Id::kDuplicateStderrFilters, StdSelection::kErr,
-                                          config.duplicate_stderr_filters);
+  if (Expected<void> built =
+          BuildFilters(context, Id::kDuplicateStderrFilters, StreamSelection::kErrBit,
+                       config.duplicate_stderr_filters);
       !built) {
     return built;
   }
@@ -243,10 +246,11 @@ Expected<void> BuildScript(BuildContext& context) {
   return context.Read(Id::kStdin, config.stdin_route, ParseStdinRoute);
 }
 
-// --virtual-local-rank and --gpu-binding=exclusive are two names of one thing.
+// --virtual-local-rank is torch's way of an exclusive binding; it goes before ours.
 void BuildGpuBinding(BuildContext& context) {
   LaunchConfig& config = context.config;
-  if (context.values.IsOn(Id::kVirtualLocalRank)) {
+  config.virtual_local_rank = context.values.IsOn(Id::kVirtualLocalRank);
+  if (config.virtual_local_rank) {
     context.WarnUnused(Id::kGpuBinding, "exclusive", "not used, --virtual-local-rank wins");
     context.values.Derive(Id::kGpuBinding, "exclusive", "--virtual-local-rank");
   }
@@ -256,17 +260,19 @@ void BuildGpuBinding(BuildContext& context) {
   } else if (binding == "inherit") {
     config.gpu_binding = GpuBinding::kInherit;
   }
-  config.virtual_local_rank = config.gpu_binding == GpuBinding::kExclusive;
-  if (config.virtual_local_rank && !context.values.IsOn(Id::kVirtualLocalRank)) {
-    context.values.Derive(Id::kVirtualLocalRank, "1", "--gpu-binding");
+}
+
+DeviceIdFormat IdFormatOf(const BuildContext& context) {
+  if (!context.values.IsExplicit(Id::kGpuIdsFormat)) {
+    return DeviceIdFormat::kAsGiven;
   }
+  return context.Text(Id::kGpuIdsFormat) == "uuid" ? DeviceIdFormat::kUuid : DeviceIdFormat::kIndex;
 }
 
 Expected<void> BuildDevices(BuildContext& context) {
   LaunchConfig& config = context.config;
   BuildGpuBinding(context);
-  config.gpu_ids_format =
-      context.Text(Id::kGpuIdsFormat) == "uuid" ? GpuIdsFormat::kUuid : GpuIdsFormat::kIndex;
+  config.gpu_ids_format = IdFormatOf(context);
   if (config.gpu_binding == GpuBinding::kInherit) {
     constexpr std::string_view kWhy =
         "not used for the workers, --gpu-binding=inherit leaves CUDA_VISIBLE_DEVICES as it is";
@@ -299,6 +305,7 @@ bool IsShown(const OptionSpec& spec, Program program) {
     case Id::kPrintCompletion:
     case Id::kPrintConfig:
     case Id::kDryRun:
+    case Id::kConfig:  // Named as the origin of its values; a file cannot name another.
       return false;
     default:
       return ExistsFor(spec, program);

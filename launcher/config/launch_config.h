@@ -15,7 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "agent/core/logs_specs.h"
 #include "agent/gpu/device_selection.h"
+#include "launcher/script/local_rank_argument.h"
 
 namespace ddprun {
 
@@ -39,41 +41,6 @@ struct ConfigValue {
   ValueSource source = ValueSource::kDefault;
   std::string
       origin;  // The variable's name, the file's path, or what a derived value derives from.
-};
-
-// --nproc-per-node before anything was counted; ResolveNprocPerNode() makes the number.
-struct NprocPerNode {
-  enum class Kind {
-    kCount,   // An integer, 1 or more.
-    kAuto,    // GPUs if any can be used, else the CPUs of the affinity mask.
-    kCpu,     // The CPUs of the affinity mask.
-    kGpu,     // GPUs; none is an error.
-    kXpu,     // Intel XPUs: always an error here.
-    kPerGpu,  // Nothing was said to `ddprun`: one per GPU, one worker without GPUs.
-  };
-  Kind kind = Kind::kCount;
-  std::uint32_t count = 1;  // kCount only.
-
-  friend bool operator==(const NprocPerNode&, const NprocPerNode&) = default;
-};
-
-// --redirects and --tee. Bit 1 is stdout, bit 2 is stderr.
-struct StdSelection {
-  static constexpr std::uint8_t kOut = 1;
-  static constexpr std::uint8_t kErr = 2;
-
-  std::uint8_t all = 0;                           // For every rank, when by_rank is empty.
-  std::map<std::uint32_t, std::uint8_t> by_rank;  // Ranks not named get 0.
-
-  std::uint8_t Of(std::uint32_t local_rank) const {
-    if (by_rank.empty()) {
-      return all;
-    }
-    const auto found = by_rank.find(local_rank);
-    return found == by_rank.end() ? std::uint8_t{0} : found->second;
-  }
-
-  friend bool operator==(const StdSelection&, const StdSelection&) = default;
 };
 
 // A host without brackets and a port; 0 means "any free port".
@@ -105,17 +72,6 @@ struct RdzvConfigs {
 
 enum class StartMethod { kSpawn, kFork, kForkserver };
 enum class EventLogHandler { kNull, kConsole };
-enum class GpuIdsFormat { kIndex, kUuid };
-
-// --local-rank-arg (DESIGN section 7). An empty spelling with kAlways means: as the script declares
-// it, else as its torch's launcher would spell it.
-struct LocalRankArg {
-  enum class Mode { kAuto, kAlways, kNever };
-  Mode mode = Mode::kAuto;
-  std::string spelling;  // "--local_rank" or "--local-rank"; empty: to be found out.
-
-  friend bool operator==(const LocalRankArg&, const LocalRankArg&) = default;
-};
 
 // --omp-num-threads; ResolveOmpNumThreads() makes the number.
 struct OmpNumThreads {
@@ -183,7 +139,8 @@ struct LaunchConfig {
   // Workers and nodes.
   std::uint32_t min_nodes = 1;
   std::uint32_t max_nodes = 1;
-  NprocPerNode nproc_per_node;
+  WorkerCountRequest
+      nproc_per_node;  // Before anything was counted; SelectDevices() makes the number.
   std::string role = "default";
 
   // Rendezvous. For static the endpoint is master_addr:master_port unless --rdzv-endpoint was
@@ -214,15 +171,15 @@ struct LaunchConfig {
   bool run_path = false;  // Beats the two above.
   bool use_env = true;    // False only for kLaunch without --use-env.
   StartMethod start_method = StartMethod::kSpawn;
-  LocalRankArg local_rank_arg;
+  LocalRankPolicy local_rank_arg;
   std::optional<std::string> python;  // --python PATH; PYTHON_EXEC still wins.
   OmpNumThreads omp_num_threads;
   StdinRoute stdin_route;
 
   // Output.
   std::optional<std::string> log_dir;
-  StdSelection redirects;
-  StdSelection tee;
+  StreamSelection redirects;
+  StreamSelection tee;
   std::string log_line_prefix_template;    // Empty: torch's built-in prefix.
   std::set<long long> local_ranks_filter;  // Empty: all ranks. Numbers without a rank match none.
   std::vector<std::string> duplicate_stdout_filters;
@@ -233,7 +190,7 @@ struct LaunchConfig {
   std::vector<std::string>
       gpus;  // Indices, UUIDs (or prefixes of them), MIG names; empty: the pool.
   GpuBinding gpu_binding = GpuBinding::kShared;  // kExclusive also when virtual_local_rank.
-  GpuIdsFormat gpu_ids_format = GpuIdsFormat::kIndex;
+  DeviceIdFormat gpu_ids_format = DeviceIdFormat::kAsGiven;
   bool virtual_local_rank = false;  // --virtual-local-rank or --gpu-binding=exclusive.
 
   StoreConf store_conf;

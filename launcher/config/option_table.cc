@@ -211,6 +211,8 @@ std::string_view DefaultFor(const OptionSpec& spec, Program program) {
       return "torchrun";
     case OptionId::kStdin:
       return "all";
+    case OptionId::kGpuBinding:
+      return program == Program::kTorchrun ? "inherit" : spec.default_text;
     case OptionId::kLocalRankArg:
       return program == Program::kLaunch ? "always" : "never";
     default:

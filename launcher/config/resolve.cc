@@ -6,34 +6,6 @@
 
 namespace ddprun {
 
-Expected<std::uint32_t> ResolveNprocPerNode(const NprocPerNode& wanted,
-                                            const DeviceCounts& counts) {
-  using Kind = NprocPerNode::Kind;
-  const std::uint32_t cpus = std::max(counts.allowed_cpus, 1U);
-  switch (wanted.kind) {
-    case Kind::kCount:
-      return wanted.count;
-    case Kind::kCpu:
-      return cpus;
-    case Kind::kAuto:
-      return counts.gpus > 0 ? counts.gpus : cpus;
-    case Kind::kPerGpu:
-      return std::max(counts.gpus, 1U);
-    case Kind::kGpu:
-      if (counts.gpus == 0) {
-        return Fail(
-            ErrorCode::kFailedPrecondition,
-            "--nproc-per-node=gpu: no GPU can be used here; give a number, 'cpu' or 'auto'");
-      }
-      return counts.gpus;
-    case Kind::kXpu:
-      break;
-  }
-  return Fail(
-      ErrorCode::kFailedPrecondition,
-      "--nproc-per-node=xpu: no XPU can be used here; give a number, 'cpu', 'gpu' or 'auto'");
-}
-
 std::optional<std::uint32_t> ResolveOmpNumThreads(const LaunchConfig& config,
                                                   std::uint32_t local_world_size,
                                                   std::uint32_t allowed_cpus) {

@@ -10,14 +10,6 @@
 
 namespace ddprun {
 
-struct DeviceCounts {
-  std::uint32_t gpus = 0;          // Of the pool: CUDA_VISIBLE_DEVICES narrowed by --gpus; 0: none.
-  std::uint32_t allowed_cpus = 1;  // CPUs in the launcher's affinity mask.
-};
-
-// The number of local workers, at least 1. `gpu` without GPUs and `xpu` fail, as in torch.
-Expected<std::uint32_t> ResolveNprocPerNode(const NprocPerNode& wanted, const DeviceCounts& counts);
-
 // What to set OMP_NUM_THREADS to; nullopt: leave it alone (the user has set it, or one worker).
 std::optional<std::uint32_t> ResolveOmpNumThreads(const LaunchConfig& config,
                                                   std::uint32_t local_world_size,

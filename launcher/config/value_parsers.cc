@@ -74,25 +74,25 @@ Expected<NodeRange> ParseNodeRange(std::string_view text) {
   return NodeRange{static_cast<std::uint32_t>(*min_nodes), static_cast<std::uint32_t>(*max_nodes)};
 }
 
-Expected<NprocPerNode> ParseNprocPerNode(std::string_view text) {
-  using Kind = NprocPerNode::Kind;
+Expected<WorkerCountRequest> ParseNprocPerNode(std::string_view text) {
+  using Kind = WorkerCountRequest::Kind;
   if (const std::optional<long long> count = ParsePythonInt(text)) {
     if (*count < 1 || *count > kMaxLocalWorkers) {
       return Bad(fmt::format("expected 1 to {} workers", kMaxLocalWorkers));
     }
-    return NprocPerNode{Kind::kCount, static_cast<std::uint32_t>(*count)};
+    return WorkerCountRequest{Kind::kNumber, static_cast<std::uint32_t>(*count)};
   }
   if (text == "auto") {
-    return NprocPerNode{Kind::kAuto, 1};
+    return WorkerCountRequest{Kind::kAuto, 0};
   }
   if (text == "cpu") {
-    return NprocPerNode{Kind::kCpu, 1};
+    return WorkerCountRequest{Kind::kCpu, 0};
   }
   if (text == "gpu") {
-    return NprocPerNode{Kind::kGpu, 1};
+    return WorkerCountRequest{Kind::kGpu, 0};
   }
   if (text == "xpu") {
-    return NprocPerNode{Kind::kXpu, 1};
+    return WorkerCountRequest{Kind::kXpu, 0};
   }
   return Bad(fmt::format("expected a whole number, auto, cpu, gpu or xpu{}", SlurmHint(text)));
 }
@@ -128,11 +128,11 @@ Expected<Endpoint> ParseEndpoint(std::string_view text, std::optional<std::uint1
   return parsed;
 }
 
-Expected<StdSelection> ParseStdSelection(std::string_view text) {
+Expected<StreamSelection> ParseStreamSelection(std::string_view text) {
   const auto is_value = [](char c) { return c >= '0' && c <= '3'; };
-  StdSelection selection;
+  StreamSelection selection;
   if (text.size() == 1 && is_value(text[0])) {
-    selection.all = static_cast<std::uint8_t>(text[0] - '0');
+    selection.everywhere = static_cast<std::uint8_t>(text[0] - '0');
     return selection;
   }
   for (const std::string& pair : Split(text, ',')) {
@@ -141,18 +141,18 @@ Expected<StdSelection> ParseStdSelection(std::string_view text) {
           "expected 0 (none), 1 (stdout), 2 (stderr) or 3 (both), or pairs such as 0:3,1:1 with "
           "local ranks 0 to 9");
     }
-    selection.by_rank[static_cast<std::uint32_t>(pair[0] - '0')] =
+    selection.by_local_rank[static_cast<std::uint32_t>(pair[0] - '0')] =
         static_cast<std::uint8_t>(pair[2] - '0');
   }
   return selection;
 }
 
-std::string FormatStdSelection(const StdSelection& selection) {
-  if (selection.by_rank.empty()) {
-    return std::to_string(selection.all);
+std::string FormatStreamSelection(const StreamSelection& selection) {
+  if (selection.by_local_rank.empty()) {
+    return std::to_string(selection.everywhere);
   }
   std::vector<std::string> pairs;
-  for (const auto& [rank, bits] : selection.by_rank) {
+  for (const auto& [rank, bits] : selection.by_local_rank) {
     pairs.push_back(fmt::format("{}:{}", rank, bits));
   }
   return Join(pairs, ",");
@@ -220,19 +220,19 @@ Expected<std::vector<KeyValue>> ParseKeyValues(std::string_view text) {
   return pairs;
 }
 
-Expected<LocalRankArg> ParseLocalRankArg(std::string_view text) {
+Expected<LocalRankPolicy> ParseLocalRankArg(std::string_view text) {
   if (text == "auto") {
-    return LocalRankArg{LocalRankArg::Mode::kAuto, ""};
+    return LocalRankPolicy{LocalRankPolicy::Mode::kAuto, ""};
   }
   if (text == "never") {
-    return LocalRankArg{LocalRankArg::Mode::kNever, ""};
+    return LocalRankPolicy{LocalRankPolicy::Mode::kNever, ""};
   }
   if (text == "always") {
-    return LocalRankArg{LocalRankArg::Mode::kAlways, ""};
+    return LocalRankPolicy{LocalRankPolicy::Mode::kAlways, ""};
   }
   for (const std::string_view name : {"local_rank", "local-rank"}) {
     if (text == fmt::format("always:--{}", name) || text == fmt::format("always:{}", name)) {
-      return LocalRankArg{LocalRankArg::Mode::kAlways, fmt::format("--{}", name)};
+      return LocalRankPolicy{LocalRankPolicy::Mode::kAlways, fmt::format("--{}", name)};
     }
   }
   return Bad("expected auto, always, always:--local-rank, always:--local_rank or never");

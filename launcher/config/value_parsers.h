@@ -25,14 +25,14 @@ struct NodeRange {
 Expected<NodeRange> ParseNodeRange(std::string_view text);
 
 // An integer or auto, cpu, gpu, xpu. Explains the compressed forms that Slurm's variables have.
-Expected<NprocPerNode> ParseNprocPerNode(std::string_view text);
+Expected<WorkerCountRequest> ParseNprocPerNode(std::string_view text);
 
 // `host[:port]`, `[v6]`, `[v6]:port`; nothing means localhost.
 Expected<Endpoint> ParseEndpoint(std::string_view text, std::optional<std::uint16_t> default_port);
 
 // One digit 0 to 3, or pairs `L:V` with a single-digit local rank, separated by commas.
-Expected<StdSelection> ParseStdSelection(std::string_view text);
-std::string FormatStdSelection(const StdSelection& selection);
+Expected<StreamSelection> ParseStreamSelection(std::string_view text);
+std::string FormatStreamSelection(const StreamSelection& selection);
 
 // Comma list of integers; nothing means all.
 Expected<std::set<long long>> ParseLocalRanksFilter(std::string_view text);
@@ -57,7 +57,7 @@ struct SignalSelection {
 // Comma list of signal names. A signal that no process can handle is an error.
 Expected<SignalSelection> ParseSignals(std::string_view text);
 
-Expected<LocalRankArg> ParseLocalRankArg(std::string_view text);
+Expected<LocalRankPolicy> ParseLocalRankArg(std::string_view text);
 Expected<OmpNumThreads> ParseOmpNumThreads(std::string_view text);
 Expected<StdinRoute> ParseStdinRoute(std::string_view text);
 Expected<StoreConf> ParseStoreConf(std::string_view text);

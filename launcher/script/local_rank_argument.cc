@@ -5,15 +5,6 @@
 namespace ddprun {
 namespace {
 
-std::optional<std::string> ReadSpelling(std::string_view value) {
-  for (const std::string_view known : {kLocalRankUnderscore, kLocalRankDash}) {
-    if (value == known || value == known.substr(2)) {
-      return std::string(known);
-    }
-  }
-  return std::nullopt;
-}
-
 std::string ChooseSpelling(const LocalRankQuestion& question) {
   if (!question.policy.spelling.empty()) {
     return question.policy.spelling;
@@ -40,29 +31,6 @@ bool AutoPasses(const LocalRankQuestion& question) {
 }
 
 }  // namespace
-
-Expected<LocalRankPolicy> ParseLocalRankPolicy(std::string_view value) {
-  using Mode = LocalRankPolicy::Mode;
-  if (value == "auto") {
-    return LocalRankPolicy{Mode::kAuto, {}};
-  }
-  if (value == "never") {
-    return LocalRankPolicy{Mode::kNever, {}};
-  }
-  if (value == "always") {
-    return LocalRankPolicy{Mode::kAlways, {}};
-  }
-  constexpr std::string_view kAlways = "always:";
-  if (value.substr(0, kAlways.size()) == kAlways) {
-    if (auto spelling = ReadSpelling(value.substr(kAlways.size()))) {
-      return LocalRankPolicy{Mode::kAlways, std::move(*spelling)};
-    }
-  }
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("--local-rank-arg: '{}' is not one of auto, never, always, "
-                          "always:--local_rank, always:--local-rank",
-                          value));
-}
 
 std::optional<std::string> DecideLocalRankArgument(const LocalRankQuestion& question) {
   using Mode = LocalRankPolicy::Mode;

@@ -18,11 +18,9 @@ struct LocalRankPolicy {
 
   Mode mode = Mode::kAuto;
   std::string spelling;  // kAlways: the one to use; empty: as the script or torch's version says.
-};
 
-// "auto", "always", "always:--local_rank", "always:local-rank" (the dashes may be left out),
-// "never".
-Expected<LocalRankPolicy> ParseLocalRankPolicy(std::string_view value);
+  friend bool operator==(const LocalRankPolicy&, const LocalRankPolicy&) = default;
+};
 
 // The command line's dialect.
 enum class LocalRankProgram {

@@ -30,8 +30,8 @@ void CheckRoundTrips(const std::string& text) {
   if (const auto endpoint = ddprun::ParseEndpoint(text, std::uint16_t{7})) {
     Check(!endpoint->host.empty() && endpoint->host.find(' ') == std::string::npos);
   }
-  if (const auto selection = ddprun::ParseStdSelection(text)) {
-    Check(*ddprun::ParseStdSelection(ddprun::FormatStdSelection(*selection)) == *selection);
+  if (const auto selection = ddprun::ParseStreamSelection(text)) {
+    Check(*ddprun::ParseStreamSelection(ddprun::FormatStreamSelection(*selection)) == *selection);
   }
   if (const auto range = ddprun::ParseNodeRange(text)) {
     Check(range->min_nodes >= 1 && range->min_nodes <= range->max_nodes);

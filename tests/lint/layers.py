@@ -20,7 +20,7 @@ MAY_INCLUDE = {
         "rendezvous/base", "rendezvous/core", "rendezvous/client", "rendezvous/store",
         "agent/core", "agent/process", "agent/gpu",
     ],
-    "launcher/config": ["rendezvous/base", "rendezvous/core", "agent/core"],
+    "launcher/config": ["rendezvous/base", "agent/core", "agent/gpu", "launcher/script"],
     "launcher/script": ["rendezvous/base", "agent/core"],
     "launcher/report": ["rendezvous/base", "agent/core", "agent/process"],
     "launcher": [

@@ -4,7 +4,7 @@ _ddprun_complete() {
   # Readline splits at '=': --name=value arrives as three words.
   if [[ $cur == = ]]; then
     cur=
-  elif [[ $prev == = && COMP_CWORD -gt 1 ]]; then
+  elif [[ $prev == = ]] && ((COMP_CWORD > 1)); then
     prev=${COMP_WORDS[COMP_CWORD-2]}
   fi
   # Behind the script everything is the script's own.
@@ -17,7 +17,7 @@ _ddprun_complete() {
       ;;
     -*) ;;
     *)
-      COMPREPLY=($(compgen -f -- "$cur"))
+      mapfile -t COMPREPLY < <(compgen -f -- "$cur")
       return
       ;;
     esac
@@ -28,7 +28,7 @@ _ddprun_complete() {
       return
       ;;
     --nproc-per-node|--nproc_per_node)
-      COMPREPLY=($(compgen -W 'auto cpu gpu xpu' -- "$cur"))
+      mapfile -t COMPREPLY < <(compgen -W 'auto cpu gpu xpu' -- "$cur")
       return
       ;;
     --role)
@@ -36,7 +36,7 @@ _ddprun_complete() {
       return
       ;;
     --rdzv-backend|--rdzv_backend)
-      COMPREPLY=($(compgen -W 'static c10d' -- "$cur"))
+      mapfile -t COMPREPLY < <(compgen -W 'static c10d' -- "$cur")
       return
       ;;
     --rdzv-endpoint|--rdzv_endpoint)
@@ -88,35 +88,35 @@ _ddprun_complete() {
       return
       ;;
     --start-method|--start_method)
-      COMPREPLY=($(compgen -W 'spawn fork forkserver' -- "$cur"))
+      mapfile -t COMPREPLY < <(compgen -W 'spawn fork forkserver' -- "$cur")
       return
       ;;
     --local-rank-arg|--local_rank_arg)
-      COMPREPLY=($(compgen -W 'auto always always:--local-rank always:--local_rank never' -- "$cur"))
+      mapfile -t COMPREPLY < <(compgen -W 'auto always always:--local-rank always:--local_rank never' -- "$cur")
       return
       ;;
     --python)
-      COMPREPLY=($(compgen -f -- "$cur"))
+      mapfile -t COMPREPLY < <(compgen -f -- "$cur")
       return
       ;;
     --omp-num-threads|--omp_num_threads)
-      COMPREPLY=($(compgen -W 'auto torchrun' -- "$cur"))
+      mapfile -t COMPREPLY < <(compgen -W 'auto torchrun' -- "$cur")
       return
       ;;
     --stdin)
-      COMPREPLY=($(compgen -W 'all none' -- "$cur"))
+      mapfile -t COMPREPLY < <(compgen -W 'all none' -- "$cur")
       return
       ;;
     --log-dir|--log_dir)
-      COMPREPLY=($(compgen -d -- "$cur"))
+      mapfile -t COMPREPLY < <(compgen -d -- "$cur")
       return
       ;;
     --redirects|-r)
-      COMPREPLY=($(compgen -W '0 1 2 3' -- "$cur"))
+      mapfile -t COMPREPLY < <(compgen -W '0 1 2 3' -- "$cur")
       return
       ;;
     --tee|-t)
-      COMPREPLY=($(compgen -W '0 1 2 3' -- "$cur"))
+      mapfile -t COMPREPLY < <(compgen -W '0 1 2 3' -- "$cur")
       return
       ;;
     --log-line-prefix-template|--log_line_prefix_template)
@@ -136,7 +136,7 @@ _ddprun_complete() {
       return
       ;;
     --event-log-handler|--event_log_handler)
-      COMPREPLY=($(compgen -W 'null console dynamic_rendezvous' -- "$cur"))
+      mapfile -t COMPREPLY < <(compgen -W 'null console dynamic_rendezvous' -- "$cur")
       return
       ;;
     --logs-specs|--logs_specs)
@@ -148,31 +148,31 @@ _ddprun_complete() {
       return
       ;;
     --gpu-binding|--gpu_binding)
-      COMPREPLY=($(compgen -W 'shared exclusive inherit' -- "$cur"))
+      mapfile -t COMPREPLY < <(compgen -W 'shared exclusive inherit' -- "$cur")
       return
       ;;
     --gpu-ids-format|--gpu_ids_format)
-      COMPREPLY=($(compgen -W 'index uuid' -- "$cur"))
+      mapfile -t COMPREPLY < <(compgen -W 'index uuid' -- "$cur")
       return
       ;;
     --numa-binding|--numa_binding)
-      COMPREPLY=($(compgen -W 'node socket exclusive core-complex' -- "$cur"))
+      mapfile -t COMPREPLY < <(compgen -W 'node socket exclusive core-complex' -- "$cur")
       return
       ;;
     --config)
-      COMPREPLY=($(compgen -f -- "$cur"))
+      mapfile -t COMPREPLY < <(compgen -f -- "$cur")
       return
       ;;
     --print-completion|--print_completion)
-      COMPREPLY=($(compgen -W 'bash zsh tcsh' -- "$cur"))
+      mapfile -t COMPREPLY < <(compgen -W 'bash zsh tcsh' -- "$cur")
       return
       ;;
   esac
   if [[ $cur == -* ]]; then
-    COMPREPLY=($(compgen -W '--nnodes= --nproc-per-node= --role= --rdzv-backend= --rdzv-endpoint= --rdzv-id= --rdzv-conf= --standalone --node-rank= --master-addr= --master-port= --local-addr= --store-conf= --max-restarts= --monitor-interval= --shutdown-timeout= --signals-to-handle= --module --no-python --run-path --start-method= --local-rank-arg= --python= --omp-num-threads= --stdin= --log-dir= --redirects= --tee= --log-line-prefix-template= --local-ranks-filter= --duplicate-stdout-filters= --duplicate-stderr-filters= --event-log-handler= --logs-specs= --gpus= --gpu-binding= --gpu-ids-format= --virtual-local-rank --numa-binding= --config= --print-config --dry-run --print-completion= --version --help' -- "$cur"))
+    mapfile -t COMPREPLY < <(compgen -W '--nnodes= --nproc-per-node= --role= --rdzv-backend= --rdzv-endpoint= --rdzv-id= --rdzv-conf= --standalone --node-rank= --master-addr= --master-port= --local-addr= --store-conf= --max-restarts= --monitor-interval= --shutdown-timeout= --signals-to-handle= --module --no-python --run-path --start-method= --local-rank-arg= --python= --omp-num-threads= --stdin= --log-dir= --redirects= --tee= --log-line-prefix-template= --local-ranks-filter= --duplicate-stdout-filters= --duplicate-stderr-filters= --event-log-handler= --logs-specs= --gpus= --gpu-binding= --gpu-ids-format= --virtual-local-rank --numa-binding= --config= --print-config --dry-run --print-completion= --version --help' -- "$cur")
     [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
   else
-    COMPREPLY=($(compgen -f -- "$cur"))
+    mapfile -t COMPREPLY < <(compgen -f -- "$cur")
   fi
 }
 complete -o filenames -F _ddprun_complete ddprun ddprun-launch

@@ -92,16 +92,16 @@ TEST_CASE("a prefix means an option exactly when the option's full name does") {
 
 TEST_CASE("std selections survive formatting") {
   CHECK(rc::check([] {
-    StdSelection selection;
+    StreamSelection selection;
     const auto ranks =
         *rc::gen::container<std::vector<std::uint32_t>>(rc::gen::inRange<std::uint32_t>(0, 10));
     for (const std::uint32_t rank : ranks) {
-      selection.by_rank[rank] = *rc::gen::inRange<std::uint8_t>(0, 4);
+      selection.by_local_rank[rank] = *rc::gen::inRange<std::uint8_t>(0, 4);
     }
     if (ranks.empty()) {
-      selection.all = *rc::gen::inRange<std::uint8_t>(0, 4);
+      selection.everywhere = *rc::gen::inRange<std::uint8_t>(0, 4);
     }
-    RC_ASSERT(*ParseStdSelection(FormatStdSelection(selection)) == selection);
+    RC_ASSERT(*ParseStreamSelection(FormatStreamSelection(selection)) == selection);
   }));
 }
 

@@ -140,7 +140,7 @@ TEST_CASE("every option with a variable takes it, below the command line") {
 TEST_CASE("torchrun's defaults are those of torch 2.15.0") {
   const LaunchConfig config = Parsed({"train.py"}, {}, "torchrun");
   CHECK(config.program == Program::kTorchrun);
-  CHECK(config.nproc_per_node == NprocPerNode{NprocPerNode::Kind::kCount, 1});
+  CHECK(config.nproc_per_node == WorkerCountRequest{WorkerCountRequest::Kind::kNumber, 1});
   CHECK(config.implicit_standalone);
   CHECK(config.rdzv_backend == RdzvBackend::kC10d);
   CHECK(config.rdzv_endpoint == Endpoint{"localhost", 0});
@@ -151,7 +151,7 @@ TEST_CASE("torchrun's defaults are those of torch 2.15.0") {
   CHECK(config.handled_signals == std::vector<int>{SIGTERM, SIGINT, SIGHUP, SIGQUIT});
   CHECK(config.role == "default");
   CHECK(config.use_env);
-  CHECK(config.local_rank_arg.mode == LocalRankArg::Mode::kNever);
+  CHECK(config.local_rank_arg.mode == LocalRankPolicy::Mode::kNever);
   CHECK(config.omp_num_threads.kind == OmpNumThreads::Kind::kTorchrun);
   CHECK(config.stdin_route.kind == StdinRoute::Kind::kAll);
   CHECK(config.duplicate_stdout_filters.empty());
@@ -163,8 +163,8 @@ TEST_CASE("torchrun's defaults are those of torch 2.15.0") {
 
 TEST_CASE("ddprun's and ddprun-launch's own defaults") {
   const LaunchConfig ours = Parsed({"train.py"});
-  CHECK(ours.nproc_per_node.kind == NprocPerNode::Kind::kPerGpu);
-  CHECK(ours.local_rank_arg.mode == LocalRankArg::Mode::kAuto);
+  CHECK(ours.nproc_per_node.kind == WorkerCountRequest::Kind::kOnePerGpu);
+  CHECK(ours.local_rank_arg.mode == LocalRankPolicy::Mode::kAuto);
   CHECK(ours.omp_num_threads.kind == OmpNumThreads::Kind::kAuto);
   CHECK(ours.stdin_route == StdinRoute{StdinRoute::Kind::kRank, 0});
   CHECK(ours.gpu_binding == GpuBinding::kShared);
@@ -172,29 +172,30 @@ TEST_CASE("ddprun's and ddprun-launch's own defaults") {
 
   const LaunchConfig launch = Parsed({"train.py"}, {}, "/opt/bin/ddprun-launch");
   CHECK_FALSE(launch.use_env);
-  CHECK(launch.local_rank_arg.mode == LocalRankArg::Mode::kAlways);
-  CHECK(launch.nproc_per_node == NprocPerNode{NprocPerNode::Kind::kCount, 1});
+  CHECK(launch.local_rank_arg.mode == LocalRankPolicy::Mode::kAlways);
+  CHECK(launch.nproc_per_node == WorkerCountRequest{WorkerCountRequest::Kind::kNumber, 1});
   REQUIRE(launch.warnings.size() == 1);
   CHECK(launch.warnings[0].find("deprecated") != std::string::npos);
   const LaunchConfig use_env = Parsed({"--use_env", "train.py"}, {}, "ddprun-launch");
   CHECK(use_env.use_env);
-  CHECK(use_env.local_rank_arg.mode == LocalRankArg::Mode::kNever);
+  CHECK(use_env.local_rank_arg.mode == LocalRankPolicy::Mode::kNever);
 }
 
 TEST_CASE("saying the number of workers anywhere replaces one per GPU") {
-  CHECK(Parsed({"--nproc-per-node=1", "s"}).nproc_per_node.kind == NprocPerNode::Kind::kCount);
-  CHECK(Parsed({"s"}, {{"PET_NPROC_PER_NODE", "2"}}).nproc_per_node.count == 2);
+  CHECK(Parsed({"--nproc-per-node=1", "s"}).nproc_per_node.kind ==
+        WorkerCountRequest::Kind::kNumber);
+  CHECK(Parsed({"s"}, {{"PET_NPROC_PER_NODE", "2"}}).nproc_per_node.number == 2);
   CHECK(
-      Parsed({"--nproc_per_node", "1", "s"}, {{"PET_NPROC_PER_NODE", "2"}}).nproc_per_node.count ==
+      Parsed({"--nproc_per_node", "1", "s"}, {{"PET_NPROC_PER_NODE", "2"}}).nproc_per_node.number ==
       1);  // Row 14.
-  CHECK(Parsed({"--nproc_per_node", "1", "--nproc_per_node", "2", "s"}).nproc_per_node.count ==
+  CHECK(Parsed({"--nproc_per_node", "1", "--nproc_per_node", "2", "s"}).nproc_per_node.number ==
         2);  // Row 22.
 }
 
 TEST_CASE("variables give defaults (row 13)") {
   const LaunchConfig config = Parsed(
       {"env.py"}, {{"PET_NPROC_PER_NODE", "2"}, {"PET_ROLE", "foo"}, {"PET_MASTER_PORT", "29611"}});
-  CHECK(config.nproc_per_node.count == 2);
+  CHECK(config.nproc_per_node.number == 2);
   CHECK(config.role == "foo");
   CHECK(config.master_port == 29611);
   CHECK(config.rdzv_backend == RdzvBackend::kStatic);
@@ -498,8 +499,8 @@ TEST_CASE("script forms and devices") {
   CHECK(Parsed({"--dry-run", "s"}).dry_run);
   CHECK(Parsed({"--virtual-local-rank", "s"}).gpu_binding == GpuBinding::kExclusive);
   const LaunchConfig exclusive = Parsed({"--gpu-binding=exclusive", "s"});
-  CHECK(exclusive.virtual_local_rank);
-  CHECK(ValueOf(exclusive, "virtual-local-rank").text == "true");
+  CHECK(exclusive.gpu_binding == GpuBinding::kExclusive);
+  CHECK_FALSE(exclusive.virtual_local_rank);
   CHECK(Parsed({"--gpus=2,4", "s"}).gpus == Words{"2", "4"});
   CHECK(Parsed({"--local-addr=10.0.0.1", "s"}).local_addr == "10.0.0.1");
 }

@@ -107,7 +107,7 @@ TEST_CASE("a config file stands below variables and above defaults") {
   const Environment environment{{"PET_ROLE", "variable"}};
   const LaunchConfig config =
       Parsed({"--config", file.path(), "--max-restarts=5", "s"}, environment);
-  CHECK(config.nproc_per_node.count == 4);
+  CHECK(config.nproc_per_node.number == 4);
   CHECK(config.role == "variable");
   CHECK(config.max_restarts == 5);
   CHECK(ValueOf(config, "nproc-per-node").source == ValueSource::kConfigFile);
@@ -151,6 +151,8 @@ TEST_CASE("what --print-config prints can be read as a config file") {
   CHECK(second.rdzv_configs == first.rdzv_configs);
   CHECK(second.handled_signals == first.handled_signals);
   CHECK(second.warnings.empty());
+  const TemporaryFile again(PrintConfig(second));
+  CHECK(Parsed({"--config", again.path(), "mod"}).role == first.role);
 }
 
 }  // namespace

@@ -10,22 +10,6 @@
 namespace ddprun {
 namespace {
 
-using Kind = NprocPerNode::Kind;
-
-TEST_CASE("the number of workers follows the counts of devices") {
-  const DeviceCounts gpus{.gpus = 4, .allowed_cpus = 16};
-  const DeviceCounts none{.gpus = 0, .allowed_cpus = 2};
-  CHECK(ResolveNprocPerNode({Kind::kCount, 3}, none) == 3);
-  CHECK(ResolveNprocPerNode({Kind::kAuto, 1}, gpus) == 4);
-  CHECK(ResolveNprocPerNode({Kind::kAuto, 1}, none) == 2);
-  CHECK(ResolveNprocPerNode({Kind::kCpu, 1}, gpus) == 16);
-  CHECK(ResolveNprocPerNode({Kind::kPerGpu, 1}, gpus) == 4);
-  CHECK(ResolveNprocPerNode({Kind::kPerGpu, 1}, none) == 1);
-  CHECK(ResolveNprocPerNode({Kind::kGpu, 1}, gpus) == 4);
-  CHECK_FALSE(ResolveNprocPerNode({Kind::kGpu, 1}, none));
-  CHECK_FALSE(ResolveNprocPerNode({Kind::kXpu, 1}, gpus));
-}
-
 TEST_CASE("OMP_NUM_THREADS is shared out, once, and never touched when set (case 91)") {
   const LaunchConfig ours = Parsed({"s"});
   CHECK(ResolveOmpNumThreads(ours, 1, 2) == std::nullopt);

@@ -115,7 +115,7 @@ TEST_CASE("launch warns of its age once, and of --use-env that loses") {
       Parsed({"--use-env", "--local-rank-arg=always", "s"}, {}, "ddprun-launch");
   REQUIRE(config.warnings.size() == 2);
   CHECK(config.warnings[1].find("--use-env: not used") == 0);
-  CHECK(config.local_rank_arg.mode == LocalRankArg::Mode::kAlways);
+  CHECK(config.local_rank_arg.mode == LocalRankPolicy::Mode::kAlways);
 }
 
 TEST_CASE("--standalone on the command line does not wait for an operator's nodes (case 7)") {

@@ -20,9 +20,9 @@ TEST_CASE("nnodes is N or MIN:MAX with blanks allowed (row 6)") {
 }
 
 TEST_CASE("nproc-per-node is a number or a keyword (row 7)") {
-  using Kind = NprocPerNode::Kind;
-  CHECK(*ParseNprocPerNode(" 2 ") == NprocPerNode{Kind::kCount, 2});
-  CHECK(*ParseNprocPerNode("65536") == NprocPerNode{Kind::kCount, 65536});
+  using Kind = WorkerCountRequest::Kind;
+  CHECK(*ParseNprocPerNode(" 2 ") == WorkerCountRequest{Kind::kNumber, 2});
+  CHECK(*ParseNprocPerNode("65536") == WorkerCountRequest{Kind::kNumber, 65536});
   CHECK(ParseNprocPerNode("auto")->kind == Kind::kAuto);
   CHECK(ParseNprocPerNode("cpu")->kind == Kind::kCpu);
   CHECK(ParseNprocPerNode("gpu")->kind == Kind::kGpu);
@@ -61,16 +61,16 @@ TEST_CASE("endpoints are split as torch splits them (row 11)") {
 }
 
 TEST_CASE("redirects and tee take a digit or pairs of single digits (row 12)") {
-  CHECK(ParseStdSelection("3")->Of(7) == 3);
-  const StdSelection pairs = *ParseStdSelection("0:1,1:2,5:3,1:0");
-  CHECK(pairs.Of(0) == StdSelection::kOut);
+  CHECK(ParseStreamSelection("3")->Of(7) == 3);
+  const StreamSelection pairs = *ParseStreamSelection("0:1,1:2,5:3,1:0");
+  CHECK(pairs.Of(0) == StreamSelection::kOutBit);
   CHECK(pairs.Of(1) == 0);
-  CHECK(pairs.Of(5) == (StdSelection::kOut | StdSelection::kErr));
+  CHECK(pairs.Of(5) == (StreamSelection::kOutBit | StreamSelection::kErrBit));
   CHECK(pairs.Of(2) == 0);
   for (const char* bad :
        {"4", "10:1", "", "0:4", "0:1,", ",0:1", "0:1 ,1:1", "3,3", "0:1;1:1", "x"}) {
     CAPTURE(bad);
-    CHECK_FALSE(ParseStdSelection(bad));
+    CHECK_FALSE(ParseStreamSelection(bad));
   }
 }
 
@@ -161,8 +161,8 @@ TEST_CASE("signals are looked up by Python's names") {
 }
 
 TEST_CASE("local-rank-arg, omp-num-threads, stdin and gpus") {
-  CHECK(ParseLocalRankArg("auto")->mode == LocalRankArg::Mode::kAuto);
-  CHECK(ParseLocalRankArg("never")->mode == LocalRankArg::Mode::kNever);
+  CHECK(ParseLocalRankArg("auto")->mode == LocalRankPolicy::Mode::kAuto);
+  CHECK(ParseLocalRankArg("never")->mode == LocalRankPolicy::Mode::kNever);
   CHECK(ParseLocalRankArg("always")->spelling.empty());
   CHECK(ParseLocalRankArg("always:--local_rank")->spelling == "--local_rank");
   CHECK(ParseLocalRankArg("always:local-rank")->spelling == "--local-rank");

@@ -358,7 +358,7 @@ int LiveAsInit() {
     job.tree.ReapOrphans([&](pid_t pid, const ExitStatus&) { reaped = reaped || pid == strange; });
     return reaped;
   });
-  return seen && killed && spared && reaped ? 0 : 1;
+  return (seen ? 0 : 1) + (killed ? 0 : 2) + (spared ? 0 : 4) + (reaped ? 0 : 8);
 }
 
 TEST_CASE("as PID 1 strangers are reaped but not killed") {

@@ -65,23 +65,6 @@ TEST_CASE("an order beats everything that was found") {
   }
 }
 
-TEST_CASE("the policy is read with its spellings, and a wrong one names what is accepted") {
-  CHECK(ParseLocalRankPolicy("auto")->mode == Mode::kAuto);
-  CHECK(ParseLocalRankPolicy("never")->mode == Mode::kNever);
-  CHECK(ParseLocalRankPolicy("always")->spelling.empty());
-  for (const char* value : {"always:--local_rank", "always:local_rank"}) {
-    CHECK(ParseLocalRankPolicy(value)->spelling == "--local_rank");
-  }
-  CHECK(ParseLocalRankPolicy("always:local-rank")->spelling == "--local-rank");
-  for (const char* value : {"", "Auto", "always:", "always:--rank", "always:-local_rank", "yes"}) {
-    CAPTURE(value);
-    const auto parsed = ParseLocalRankPolicy(value);
-    REQUIRE_FALSE(parsed);
-    CHECK(parsed.error().code == ErrorCode::kInvalidArgument);
-    CHECK(parsed.error().message.find("always:--local-rank") != std::string::npos);
-  }
-}
-
 LaunchedCommand Launched(std::vector<std::string> words, std::size_t script_at,
                          LocalRankProgram program, Answer added, LocalRankScan scan = {}) {
   return {std::move(words), script_at, program, std::move(added), std::move(scan)};

@@ -1,8 +1,6 @@
 // TcpStoreServer over real sockets. Conformance numbers are those of docs/protocol.md.
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <deque>
@@ -278,8 +276,8 @@ TEST_CASE("64 MiB values in flight leave the others their turns (conformance 45)
   const double together = AddRate(clients, milliseconds(600));
   stop = true;
   mover.join();
-  // On two cores the mover takes one for itself; the rate measured may not fall for another reason
-  // than that, which a stalled server would by far.
+  // Half the rate is asked for where the mover has a core of its own. On two cores that are shared
+  // with other work it has not; what may not be seen anywhere is a server that stalls.
   INFO("adds per second: " << alone << " alone, " << together << " beside large values");
   CHECK(together > alone * 0.1);
 }
@@ -490,65 +488,6 @@ TEST_CASE("no descriptor of the server survives an exec") {
   ServerHarness server;
   const RawClient client = server.Join();
   CHECK(InheritableDescriptors() == before);
-}
-
-// Takes all descriptors of this process but `left`, and gives them back.
-class DescriptorFamine {
- public:
-  explicit DescriptorFamine(std::size_t left) {
-    ::getrlimit(RLIMIT_NOFILE, &old_);
-    const rlimit low{400, old_.rlim_max};
-    ::setrlimit(RLIMIT_NOFILE, &low);
-    for (int fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC); fd >= 0;
-         fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC)) {
-      taken_.push_back(fd);
-    }
-    Release(left);
-  }
-  ~DescriptorFamine() {
-    Release(taken_.size());
-    ::setrlimit(RLIMIT_NOFILE, &old_);
-  }
-  DescriptorFamine(const DescriptorFamine&) = delete;
-  DescriptorFamine& operator=(const DescriptorFamine&) = delete;
-
-  void Release(std::size_t count) {
-    for (; count > 0 && !taken_.empty(); --count) {
-      ::close(taken_.back());
-      taken_.pop_back();
-    }
-  }
-
- private:
-  rlimit old_{};
-  std::vector<int> taken_;
-};
-
-TEST_CASE("without descriptors new clients wait and none is lost (conformance 47, part)") {
-  ServerHarness server;
-  std::deque<RawClient> clients;
-  clients.push_back(server.Join());
-  {
-    // The clients need descriptors too: each pair of a client and its accepted socket takes two.
-    DescriptorFamine famine(11);
-    for (int i = 0; i < 8; ++i) {
-      clients.emplace_back(server.port());
-      REQUIRE(clients.back().connected());
-      clients.back().Send(wire::kHelloC + wire::kPing);
-    }
-    CHECK(server.Logged("cannot accept more than"));
-    clients.front().Send(AddC("/n", 1));  // Those who are in are served.
-    CHECK(clients.front().Receive(8) == I64(1));
-    // One that leaves lets the next one in.
-    const std::size_t before = server.connections();
-    CHECK(before < 9);
-    clients.pop_front();
-    famine.Release(20);
-    for (RawClient& client : clients) {
-      CHECK(client.Receive(4) == wire::kPong);
-    }
-  }
-  CHECK(server.connections() == 8);
 }
 
 TEST_CASE("a watcher is told over its own connection") {
