@@ -97,7 +97,7 @@ def test_a_program_that_cannot_be_executed_is_named(case, mode, text):
     outcome = case.run("--no-python", program)
     assert outcome.status == 1
     assert str(program) in outcome.err
-    assert ("ermission denied" if mode == 0o644 else "o such file") in outcome.err
+    assert ("not executable" if mode == 0o644 else "/no/such/interpreter") in outcome.err
     assert "Traceback" not in outcome.err
 
 

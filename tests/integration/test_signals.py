@@ -100,14 +100,14 @@ def test_a_second_signal_ends_the_grace_at_once(case):
     case.assert_nothing_left()
 
 
-@pytest.mark.parametrize("count", [3, 10])
-def test_more_signals_never_abandon_a_worker(case, count):
+def test_more_signals_never_abandon_a_worker(case):
     running = case.start(PAIR, PROBE, plan="grandchild(new_session=True); " + STUBBORN)
     running.wait_event("ready", 2)
-    for _ in range(count):
-        with contextlib.suppress(ProcessLookupError):
-            running.send("SIGTERM")
-    assert running.wait(10).status == 1
+    end = time.monotonic() + SAFETY
+    while running.alive() and time.monotonic() < end:
+        running.send("SIGTERM")  # Some of them become one while they are pending.
+        time.sleep(0.005)
+    assert running.wait(1).status == 1
     case.assert_nothing_left()
 
 
