@@ -131,6 +131,7 @@ struct NodeAgent::Impl {
 
   asio::steady_timer deadline{io};
   asio::steady_timer kill_again{io};
+  bool killing = false;  // SIGKILL is being sent until nothing of the attempt is left.
   std::unique_ptr<UninterruptibleWatch> uninterruptible;
 
   TimePoint started_at{};
@@ -328,7 +329,10 @@ void NodeAgent::Impl::Do(const group_action::KillTree& /*action*/) {
                group->running_count(),
                std::chrono::duration_cast<std::chrono::seconds>(options.shutdown_timeout).count());
   }
-  KillUntilGone(std::chrono::milliseconds(1));
+  if (!killing) {
+    killing = true;
+    KillUntilGone(std::chrono::milliseconds(1));
+  }
 }
 
 // SIGKILL does not reach a process that is being forked at this moment: repeat until nothing is
@@ -345,7 +349,8 @@ void NodeAgent::Impl::KillUntilGone(Duration pause) {
   }
   kill_again.expires_after(std::chrono::duration_cast<asio::steady_timer::duration>(pause));
   kill_again.async_wait([this, pause](const asio::error_code& error) {
-    if (!error && !finished) {
+    // The timer may have fired before it was cancelled; the next attempt must not be hit.
+    if (!error && killing) {
       KillUntilGone(std::min<Duration>(pause * 2, std::chrono::milliseconds(100)));
     }
   });
@@ -356,7 +361,9 @@ void NodeAgent::Impl::CheckTree() {
     return;
   }
   if (tree->Members().empty()) {
+    killing = false;
     kill_again.cancel();
+    result.leftovers.clear();
     Feed(group_event::TreeEmpty{});
   }
 }
@@ -369,11 +376,13 @@ void NodeAgent::Impl::Do(const group_action::ReportFailedAttempt& action) {
     static_cast<void>(guardian->ForgetWorker(group->pid(static_cast<std::uint32_t>(i))));
     tree->ForgetWorker(group->pid(static_cast<std::uint32_t>(i)));
   }
+  tree->RenewCgroup();
   store.Close();
 }
 
 void NodeAgent::Impl::Do(const group_action::Finish& action) {
   finished = true;
+  killing = false;
   result.run = action.result;
   store.Close();
   if (group != nullptr) {
