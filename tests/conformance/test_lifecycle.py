@@ -28,6 +28,9 @@ def test_row_37_the_exit_code_of_a_worker_is_reported(case):
     case.see_exit("", outcome, 1)
     case.see_report("", outcome)
     case.see("exitcode", "exitcode  : 7" in outcome.err, True)
+    case.see("hint", "To enable traceback see: https://pytorch.org" in outcome.err)
+    case.see("stack of the launcher", "Traceback" in outcome.err)
+    case.see("temporary files", case.tree(case.tmp))
 
 
 @row

@@ -194,11 +194,13 @@ def test_row_77_death_by_signal(case):
 
 @row
 def test_row_78_two_failures_in_one_poll(case):
-    plan = leave_error("T").replace("'T'", "json.dumps({'message': 'of ' + str(rank), 'timestamp': 100 - 50 * late})")
+    """Rank 0 ends first; both are dead when torchrun looks. What ddprun sends to rank 1 meanwhile is ignored."""
+    record = "json.dumps({'message': 'of ' + str(rank), 'timestamp': 100 - 50 * late})"
+    plan = ("signal.signal(signal.SIGTERM, signal.SIG_IGN)\nnote('ready'); wait_event('ready', 2)\n"
+            "if rank == 1: wait_event('leaving'); time.sleep(0.1)\n" + leave_error("T").replace("'T'", record)
+            .replace("; sys.exit(3)", "; note('leaving'); sys.exit(3)"))
     for label, late in (("later rank first", "rank"), ("tie", "0")):
-        plan_text = (f"late = {late}\nnote('ready'); wait_event('ready', 2)\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-                     + plan)
-        outcome = case.run("--monitor-interval=1", PAIR, PROBE, plan=plan_text, warm=True)
+        outcome = case.run("--monitor-interval=1", PAIR, PROBE, plan=f"late = {late}\n" + plan, warm=True)
         case.see_exit(f"{label}.", outcome, 1)
         case.see_report(f"{label}.", outcome)
 
