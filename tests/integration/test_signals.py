@@ -104,7 +104,9 @@ def test_a_second_signal_ends_the_grace_at_once(case):
 def test_more_signals_never_abandon_a_worker(case, count):
     running = case.start(PAIR, PROBE, plan="grandchild(new_session=True); " + STUBBORN)
     running.wait_event("ready", 2)
-    for _ in range(count):
+    running.send("SIGTERM")
+    running.wait_event("signal", 2)  # Signals that are sent in one breath are one signal.
+    for _ in range(count - 1):
         with contextlib.suppress(ProcessLookupError):
             running.send("SIGTERM")
     assert running.wait(10).status == 1
