@@ -13,7 +13,7 @@
 #include <deque>
 #include <utility>
 
-#include "agent/process/error_file.h"
+#include "agent/attempt.h"
 #include "agent/process/file_timer.h"
 #include "agent/process/guardian.h"
 #include "agent/process/log_pump.h"
@@ -27,24 +27,7 @@
 namespace ddprun {
 namespace {
 
-// Passed on to the workers' groups without ending anything: scheduler warnings and terminal
-// resizes.
-constexpr std::array kForwarded{SIGUSR1, SIGUSR2, SIGWINCH};
-// These end the launcher whether or not they are to be handled; left out of --signals-to-handle,
-// the workers get SIGTERM and the launcher then dies of the signal.
-constexpr std::array kEnding{SIGTERM, SIGINT, SIGHUP, SIGQUIT};
-
-bool Contains(const std::vector<int>& signals, int signal) {
-  return std::find(signals.begin(), signals.end(), signal) != signals.end();
-}
-
-std::vector<int> WatchedSignals(const std::vector<int>& handled) {
-  std::vector<int> watched{SIGCHLD, SIGTSTP};
-  watched.insert(watched.end(), kForwarded.begin(), kForwarded.end());
-  watched.insert(watched.end(), kEnding.begin(), kEnding.end());
-  watched.insert(watched.end(), handled.begin(), handled.end());
-  return watched;
-}
+constexpr std::chrono::seconds kDrainLimit{30};
 
 std::string ShortHostname() {
   std::array<char, 256> name{};
@@ -61,27 +44,19 @@ WorkerGroupSettings GroupSettings(const NodeAgentOptions& options) {
   return settings;
 }
 
-// When the agent saw a worker end.
-struct ExitMoment {
-  std::int64_t unix_ms = 0;
-  Duration after_stop{-1};  // Since the group began to stop; negative: before that.
-};
-
-ExitMoment ExitNow(std::optional<TimePoint> stop_began) {
-  const auto wall = std::chrono::system_clock::now().time_since_epoch();
-  return {std::chrono::duration_cast<std::chrono::milliseconds>(wall).count(),
-          stop_began ? MonotonicNow() - *stop_began : Duration(-1)};
-}
-
 }  // namespace
 
 struct NodeAgent::Impl {
   Impl(NodeAgentOptions agent_options, StartSignals start, RendezvousHandler& handler,
        std::shared_ptr<ConsoleWriter> console_writer, NodeAgentObserver agent_observer);
 
+  std::uint32_t LocalWorldSize() const {
+    return static_cast<std::uint32_t>(options.blueprint.workers.size());
+  }
   Expected<void> SetUp();
   Expected<void> SetUpLogs();
   Expected<void> SetUpFileTimer();
+  Expected<void> PrepareAttempt(std::uint32_t restart_count);
 
   // Events in, actions out. An action may cause an event at once: it waits in the queue.
   void Feed(GroupEvent event);
@@ -104,7 +79,6 @@ struct NodeAgent::Impl {
   void WatchForUninterruptible();
   void RearmDeadline();
   void KillUntilGone(Duration pause);
-  std::vector<ProcessFailure> FailuresOf(const std::vector<WorkerOutcome>& outcomes) const;
   void Close();
 
   NodeAgentOptions options;
@@ -126,15 +100,15 @@ struct NodeAgent::Impl {
   std::unique_ptr<FileTimerServer> file_timer;
   RoundStoreHost store;
   std::unique_ptr<WorkerGroup> group;
-  std::vector<WorkerSpec> specs;
-  std::vector<ExitMoment> exits;  // Of the attempt, by local rank.
+  Attempt attempt;
 
   asio::steady_timer deadline{io};
   asio::steady_timer kill_again{io};
+  asio::steady_timer drain_limit{io};
+  bool killing = false;  // SIGKILL is being sent until nothing of the attempt is left.
   std::unique_ptr<UninterruptibleWatch> uninterruptible;
 
   TimePoint started_at{};
-  std::optional<TimePoint> stop_began;
   NodeAgentResult result;
   bool finished = false;
 };
@@ -244,7 +218,7 @@ void NodeAgent::Impl::Obey(const GroupAction& action) {
 
 void NodeAgent::Impl::Do(const group_action::JoinRendezvous& /*action*/) {
   const TimePoint joined_at = MonotonicNow();
-  NodeDesc node{options.role, static_cast<std::uint32_t>(options.blueprint.workers.size())};
+  NodeDesc node{options.role, LocalWorldSize()};
   rendezvous.NextRendezvous(
       node, [this] { return store.Open(); },
       [this, joined_at](Expected<RendezvousInfo> info) {
@@ -264,40 +238,42 @@ void NodeAgent::Impl::OnRendezvous(Expected<RendezvousInfo> info, TimePoint join
   Feed(group_event::RendezvousCompleted{});
 }
 
-void NodeAgent::Impl::Do(const group_action::StartWorkers& action) {
-  const auto count = static_cast<std::uint32_t>(options.blueprint.workers.size());
+// The folders and files of an attempt, and what its workers are to be.
+Expected<void> NodeAgent::Impl::PrepareAttempt(std::uint32_t restart_count) {
   LogsContext context;
   context.role = options.role;
   context.hostname = ShortHostname();
   std::vector<std::uint32_t> local_ranks;
-  for (std::uint32_t local_rank = 0; local_rank < count; ++local_rank) {
+  for (std::uint32_t local_rank = 0; local_rank < LocalWorldSize(); ++local_rank) {
     local_ranks.push_back(local_rank);
     context.ranks.push_back({local_rank, result.round.ranks.global_rank_base + local_rank});
   }
-  stop_began.reset();
-  exits.assign(count, {});
-  group =
-      std::make_unique<WorkerGroup>(WorkerGroupParts{io, *tree, *guardian, *pump, start_signals},
-                                    [this](std::uint32_t local_rank, const ExitStatus& status) {
-                                      OnWorkerExit(local_rank, status);
-                                    });
-
-  Expected<std::string> folder = logs_directory->StartAttempt(action.restart_count, local_ranks);
-  Expected<void> ready = folder ? Expected<void>() : tl::unexpected<Error>(folder.error());
-  if (ready) {
-    context.attempt_directory = *folder;
-    const LogsDest dest = ReifyLogs(options.logs, context);
-    ready = pump->OpenFilters(dest, options.logs);
-    RoundView round{result.round.ranks, result.round.master_addr, result.round.master_port,
-                    action.restart_count};
-    specs = BuildWorkerSpecs(options.blueprint, round, dest.workers);
+  Expected<std::string> folder = logs_directory->StartAttempt(restart_count, local_ranks);
+  if (!folder) {
+    return tl::unexpected<Error>(folder.error());
   }
-  for (std::uint32_t local_rank = 0; local_rank < count; ++local_rank) {
-    const Expected<void> started = ready ? group->StartWorker(specs[local_rank]) : ready;
-    if (!started) {
-      // The first failure is the story; the rest of the group is not started.
-      ready = started;
-      Feed(group_event::SpawnFailed{local_rank, started.error().message});
+  context.attempt_directory = *folder;
+  const LogsDest dest = ReifyLogs(options.logs, context);
+  const RoundView round{result.round.ranks, result.round.master_addr, result.round.master_port,
+                        restart_count};
+  attempt = Attempt(BuildWorkerSpecs(options.blueprint, round, dest.workers));
+  return pump->OpenFilters(dest, options.logs);
+}
+
+void NodeAgent::Impl::Do(const group_action::StartWorkers& action) {
+  group = std::make_unique<WorkerGroup>(
+      LocalWorldSize(), WorkerGroupParts{io, *tree, *guardian, *pump, start_signals},
+      [this](std::uint32_t local_rank, const ExitStatus& status) {
+        OnWorkerExit(local_rank, status);
+      });
+  Expected<void> ready = PrepareAttempt(action.restart_count);
+  for (std::uint32_t local_rank = 0; local_rank < LocalWorldSize(); ++local_rank) {
+    // The first failure is the story; the rest of the group is not started.
+    if (ready) {
+      ready = group->StartWorker(attempt.specs()[local_rank]);
+    }
+    if (!ready) {
+      Feed(group_event::SpawnFailed{local_rank, ready.error().message});
     } else if (observer.on_worker_started) {
       observer.on_worker_started(local_rank, group->pid(local_rank));
     }
@@ -305,7 +281,7 @@ void NodeAgent::Impl::Do(const group_action::StartWorkers& action) {
 }
 
 void NodeAgent::Impl::OnWorkerExit(std::uint32_t local_rank, const ExitStatus& status) {
-  exits[local_rank] = ExitNow(stop_began);
+  attempt.NoteExit(local_rank);
   LogInfo("worker {} (pid {}) ended: {}", local_rank, group->pid(local_rank), Describe(status));
   Feed(group_event::WorkerExited{local_rank, status});
   // Not from here: it may start the next attempt, and with it end the group that is calling.
@@ -313,9 +289,7 @@ void NodeAgent::Impl::OnWorkerExit(std::uint32_t local_rank, const ExitStatus& s
 }
 
 void NodeAgent::Impl::Do(const group_action::SignalTree& action) {
-  if (!stop_began) {
-    stop_began = MonotonicNow();
-  }
+  attempt.NoteStop();
   for (const StubbornProcess& stubborn : tree->SignalTree(action.signal)) {
     LogWarning("sending {}: {}, ignoring", SignalName(action.signal), Describe(stubborn));
   }
@@ -328,7 +302,10 @@ void NodeAgent::Impl::Do(const group_action::KillTree& /*action*/) {
                group->running_count(),
                std::chrono::duration_cast<std::chrono::seconds>(options.shutdown_timeout).count());
   }
-  KillUntilGone(std::chrono::milliseconds(1));
+  if (!killing) {
+    killing = true;
+    KillUntilGone(std::chrono::milliseconds(1));
+  }
 }
 
 // SIGKILL does not reach a process that is being forked at this moment: repeat until nothing is
@@ -345,7 +322,8 @@ void NodeAgent::Impl::KillUntilGone(Duration pause) {
   }
   kill_again.expires_after(std::chrono::duration_cast<asio::steady_timer::duration>(pause));
   kill_again.async_wait([this, pause](const asio::error_code& error) {
-    if (!error && !finished) {
+    // The timer may have fired before it was cancelled; the next attempt must not be hit.
+    if (!error && killing) {
       KillUntilGone(std::min<Duration>(pause * 2, std::chrono::milliseconds(100)));
     }
   });
@@ -356,86 +334,67 @@ void NodeAgent::Impl::CheckTree() {
     return;
   }
   if (tree->Members().empty()) {
+    killing = false;
     kill_again.cancel();
+    result.leftovers.clear();
     Feed(group_event::TreeEmpty{});
   }
 }
 
 void NodeAgent::Impl::Do(const group_action::ReportFailedAttempt& action) {
+  const std::vector<pid_t> pids = group->pids();
   if (observer.on_attempt_failed) {
-    observer.on_attempt_failed(FailuresOf(action.outcomes));
+    observer.on_attempt_failed(attempt.FailuresOf(action.outcomes, pids));
   }
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    static_cast<void>(guardian->ForgetWorker(group->pid(static_cast<std::uint32_t>(i))));
-    tree->ForgetWorker(group->pid(static_cast<std::uint32_t>(i)));
+  for (const pid_t pid : pids) {
+    static_cast<void>(guardian->ForgetWorker(pid));
+    tree->ForgetWorker(pid);
   }
+  tree->RenewCgroup();
   store.Close();
 }
 
 void NodeAgent::Impl::Do(const group_action::Finish& action) {
   finished = true;
+  killing = false;
   result.run = action.result;
   store.Close();
   if (group != nullptr) {
-    result.failures = FailuresOf(action.result.outcomes);
-    for (std::size_t i = 0; i < specs.size(); ++i) {
-      result.pids.push_back(group->pid(static_cast<std::uint32_t>(i)));
-      result.ended_after.push_back(exits[i].after_stop);
+    result.specs = attempt.specs();
+    result.pids = group->pids();
+    result.failures = attempt.FailuresOf(action.result.outcomes, result.pids);
+    for (std::uint32_t local_rank = 0; local_rank < result.specs.size(); ++local_rank) {
+      result.ended_after.push_back(attempt.ended_after_stop(local_rank));
     }
-    result.specs = specs;
   }
   pump->Drain(LogDrainLimits{}, [this] { asio::post(io, [this] { io.stop(); }); });
-}
-
-std::vector<ProcessFailure> NodeAgent::Impl::FailuresOf(
-    const std::vector<WorkerOutcome>& outcomes) const {
-  std::vector<ProcessFailure> failures;
-  for (const WorkerOutcome& outcome : outcomes) {
-    if (outcome.status.success()) {
-      continue;
+  // A disk that hangs keeps the pump, but not the launcher.
+  drain_limit.expires_after(kDrainLimit);
+  drain_limit.async_wait([this](const asio::error_code& error) {
+    if (!error) {
+      LogWarning("the log files could not be completed within {} s", kDrainLimit.count());
+      io.stop();
     }
-    const WorkerSpec& spec = specs[outcome.local_rank];
-    WorkerDeath death;
-    death.local_rank = spec.local_rank;
-    death.global_rank = spec.global_rank;
-    death.pid = group->pid(spec.local_rank);
-    death.status = outcome.status;
-    death.error_file = spec.error_file;
-    death.seen_ms = exits[spec.local_rank].unix_ms;
-    death.stopped_by_agent = outcome.stopped_by_agent;
-    DescribedDeath described = DescribeDeath(death);
-    if (!described.warning.empty()) {
-      LogWarning("{}", described.warning);
-    }
-    failures.push_back(std::move(described.failure));
-  }
-  // Torch's order: those that ended by themselves, then those that were stopped, each by local
-  // rank.
-  std::sort(failures.begin(), failures.end(), [](const ProcessFailure& a, const ProcessFailure& b) {
-    return std::pair(a.stopped_by_agent, a.local_rank) <
-           std::pair(b.stopped_by_agent, b.local_rank);
   });
-  return failures;
 }
 
 void NodeAgent::Impl::OnSignal(const ReceivedSignal& received) {
   const int signal = received.number;
-  if (signal == SIGCHLD) {
-    tree->ReapOrphans();
-    CheckTree();
-  } else if (Contains(options.handled_signals, signal)) {
-    NoteSignal(received);
-    LogInfo("received {}", SignalName(signal));
-    Feed(group_event::SignalReceived{signal});
-  } else if (signal == SIGTSTP) {
-    OnStop();
-  } else if (std::find(kForwarded.begin(), kForwarded.end(), signal) != kForwarded.end()) {
-    if (group != nullptr) {
-      group->SignalWorkers(signal);
-    }
-  } else {
-    NoteSignal(received);
-    Feed(group_event::SignalReceived{signal, SIGTERM});
+  switch (MeaningOf(signal, options.handled_signals)) {
+    case SignalMeaning::kChild:
+      tree->ReapOrphans();
+      CheckTree();
+      return;
+    case SignalMeaning::kSuspend:
+      return OnStop();
+    case SignalMeaning::kPassOn:
+      return group == nullptr ? void() : group->SignalWorkers(signal);
+    case SignalMeaning::kEnd:
+      NoteSignal(received);
+      return Feed(group_event::SignalReceived{signal});
+    case SignalMeaning::kEndUnhandled:
+      NoteSignal(received);
+      return Feed(group_event::SignalReceived{signal, SIGTERM});
   }
 }
 

@@ -3,6 +3,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <asio/io_context.hpp>
 #include <asio/posix/stream_descriptor.hpp>
 #include <cerrno>
@@ -12,6 +14,35 @@
 #include "agent/process/unique_fd.h"
 
 namespace ddprun {
+namespace {
+
+constexpr std::array kPassedOn{SIGUSR1, SIGUSR2, SIGWINCH};
+constexpr std::array kEnding{SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+
+}  // namespace
+
+SignalMeaning MeaningOf(int signal, const std::vector<int>& handled) {
+  if (signal == SIGCHLD) {
+    return SignalMeaning::kChild;
+  }
+  if (std::find(handled.begin(), handled.end(), signal) != handled.end()) {
+    return SignalMeaning::kEnd;
+  }
+  if (signal == SIGTSTP) {
+    return SignalMeaning::kSuspend;
+  }
+  return std::find(kPassedOn.begin(), kPassedOn.end(), signal) != kPassedOn.end()
+             ? SignalMeaning::kPassOn
+             : SignalMeaning::kEndUnhandled;
+}
+
+std::vector<int> WatchedSignals(const std::vector<int>& handled) {
+  std::vector<int> watched{SIGCHLD, SIGTSTP};
+  watched.insert(watched.end(), kPassedOn.begin(), kPassedOn.end());
+  watched.insert(watched.end(), kEnding.begin(), kEnding.end());
+  watched.insert(watched.end(), handled.begin(), handled.end());
+  return watched;
+}
 
 struct SignalWatch::Impl {
   Impl(asio::io_context& io, UniqueFd fd, sigset_t mask, Callback on_signal)

@@ -21,6 +21,19 @@ class io_context;
 
 namespace ddprun {
 
+// What a signal means to the agent.
+enum class SignalMeaning {
+  kChild,         // SIGCHLD: something of the tree has died.
+  kSuspend,       // SIGTSTP: Ctrl-Z.
+  kPassOn,        // SIGUSR1, SIGUSR2, SIGWINCH: to the workers, and the job goes on.
+  kEnd,           // One of --signals-to-handle: the workers get the same, and the job ends.
+  kEndUnhandled,  // SIGTERM, SIGINT, SIGHUP or SIGQUIT left out of it: the workers get SIGTERM.
+};
+SignalMeaning MeaningOf(int signal, const std::vector<int>& handled);
+
+// Every signal that has a meaning.
+std::vector<int> WatchedSignals(const std::vector<int>& handled);
+
 struct ReceivedSignal {
   int number = 0;
   pid_t sender = 0;  // 0: the kernel (a terminal, a limit), or a process of another pid namespace.

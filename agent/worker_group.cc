@@ -71,8 +71,9 @@ struct WorkerGroup::Entry {
   asio::posix::stream_descriptor death;  // A duplicate of the pidfd, which Asio owns.
 };
 
-WorkerGroup::WorkerGroup(WorkerGroupParts parts, ExitCallback on_exit)
-    : parts_(parts), on_exit_(std::move(on_exit)) {}
+WorkerGroup::WorkerGroup(std::uint32_t local_world_size, WorkerGroupParts parts,
+                         ExitCallback on_exit)
+    : parts_(parts), on_exit_(std::move(on_exit)), entries_(local_world_size) {}
 
 WorkerGroup::~WorkerGroup() = default;
 
@@ -107,7 +108,6 @@ Expected<void> WorkerGroup::StartWorker(const WorkerSpec& spec) {
   entry->pid = process->pid;
   entry->pidfd = std::move(process->pidfd);
   Watch(*entry);
-  entries_.resize(std::max<std::size_t>(entries_.size(), spec.local_rank + 1U));
   entries_[spec.local_rank] = std::move(entry);
   return {};
 }
@@ -135,11 +135,19 @@ void WorkerGroup::Reap(Entry& entry) {
 }
 
 pid_t WorkerGroup::pid(std::uint32_t local_rank) const {
-  return local_rank < entries_.size() && entries_[local_rank] ? entries_[local_rank]->pid : 0;
+  return entries_[local_rank] ? entries_[local_rank]->pid : 0;
+}
+
+std::vector<pid_t> WorkerGroup::pids() const {
+  std::vector<pid_t> pids;
+  for (const auto& entry : entries_) {
+    pids.push_back(entry ? entry->pid : 0);
+  }
+  return pids;
 }
 
 bool WorkerGroup::running(std::uint32_t local_rank) const {
-  return local_rank < entries_.size() && entries_[local_rank] && !entries_[local_rank]->reaped;
+  return entries_[local_rank] && !entries_[local_rank]->reaped;
 }
 
 std::size_t WorkerGroup::running_count() const {

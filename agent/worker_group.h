@@ -39,7 +39,7 @@ class WorkerGroup {
   // Called on the loop, once per started worker, after it has been reaped.
   using ExitCallback = std::function<void(std::uint32_t local_rank, const ExitStatus&)>;
 
-  WorkerGroup(WorkerGroupParts parts, ExitCallback on_exit);
+  WorkerGroup(std::uint32_t local_world_size, WorkerGroupParts parts, ExitCallback on_exit);
   WorkerGroup(const WorkerGroup&) = delete;
   WorkerGroup& operator=(const WorkerGroup&) = delete;
   ~WorkerGroup();
@@ -49,6 +49,8 @@ class WorkerGroup {
 
   // The pid a worker has or had; 0 for one that was never started.
   pid_t pid(std::uint32_t local_rank) const;
+  // The same for all, by local rank.
+  std::vector<pid_t> pids() const;
   // Started and not reaped yet.
   bool running(std::uint32_t local_rank) const;
   std::size_t running_count() const;

@@ -27,17 +27,17 @@ EventWorker EventReporter::Worker(std::uint32_t local_rank, pid_t pid) const {
 }
 
 void EventReporter::OnRendezvous(const RendezvousInfo& round, Duration took) {
+  if (enabled()) {
+    // As torch: both still show the ranks of the round before, or none.
+    AgentEvent event;
+    event.duration_ms = std::chrono::duration<double, std::milli>(took).count();
+    event.state = EventState::kRendezvous;
+    log_.Print(FormatAgentEvent(context_, Group(0), event));
+    event.state = EventState::kAssignWorkerRanks;
+    log_.Print(FormatAgentEvent(context_, Group(0), event));
+  }
   round_ = round;
   in_round_ = true;
-  if (!enabled()) {
-    return;
-  }
-  AgentEvent event;
-  event.duration_ms = std::chrono::duration<double, std::milli>(took).count();
-  event.state = EventState::kRendezvous;
-  log_.Print(FormatAgentEvent(context_, Group(0), event));
-  event.state = EventState::kAssignWorkerRanks;
-  log_.Print(FormatAgentEvent(context_, Group(0), event));
 }
 
 void EventReporter::OnWorkerStarted(std::uint32_t local_rank, pid_t pid) {

@@ -315,10 +315,25 @@ void ProcessTree::KillGroups(const std::vector<ProcessInfo>& members) {
   }
 }
 
+void ProcessTree::RenewCgroup() {
+  if (!cgroup_ || !cgroup_was_killed_) {
+    return;
+  }
+  cgroup_was_killed_ = false;
+  const std::string path = cgroup_->path();
+  Expected<void> removed = cgroup_->Remove();
+  Expected<JobCgroup> fresh =
+      removed ? JobCgroup::Create(path) : tl::unexpected<Error>(removed.error());
+  cgroup_.reset();  // The subreaper holds the workers without it too.
+  if (fresh) {
+    cgroup_ = std::move(*fresh);
+  }
+}
+
 std::vector<StubbornProcess> ProcessTree::KillOnce() {
   const std::vector<ProcessInfo> members = Members();
-  if (cgroup_) {
-    cgroup_->Kill();
+  if (cgroup_ && !members.empty()) {
+    cgroup_was_killed_ = cgroup_->Kill() || cgroup_was_killed_;
   }
   KillGroups(members);
   std::vector<StubbornProcess> left;

@@ -57,6 +57,11 @@ class ProcessTree {
 
   const JobMarker& marker() const { return marker_; }  // assignment() goes into each environment.
 
+  // Before the workers of another attempt start: nothing is left of the former one. A cgroup that
+  // was killed is made anew, because newer kernels (seen on 6.18) also kill what is born into it
+  // later by clone3: they compare its count of kills with that of the launcher's own cgroup.
+  void RenewCgroup();
+
   // For SpawnRequest::cgroup; null when there is none. Not for helpers.
   const UniqueFd* cgroup() const { return cgroup_ ? &cgroup_->directory() : nullptr; }
   // Empty when there is none.
@@ -128,6 +133,7 @@ class ProcessTree {
   JobMarker marker_;
   Options options_;
   std::optional<JobCgroup> cgroup_;
+  bool cgroup_was_killed_ = false;
   std::string containment_;
   std::map<pid_t, WorkerEntry> workers_;
   std::set<pid_t> helpers_;

@@ -41,8 +41,9 @@ Expected<void> BuildWorkers(BuildContext& context) {
   if (!context.values[Id::kNprocPerNode].is_set ||
       context.values[Id::kNprocPerNode].source == ValueSource::kDefault) {
     const bool per_gpu = config.program == Program::kDdprun;
-    config.nproc_per_node.kind =
-        per_gpu ? WorkerCountRequest::Kind::kOnePerGpu : WorkerCountRequest::Kind::kNumber;
+    using Kind = WorkerCountRequest::Kind;
+    config.nproc_per_node =
+        per_gpu ? WorkerCountRequest{Kind::kOnePerGpu, 0} : WorkerCountRequest{Kind::kNumber, 1};
     return {};
   }
   return context.Read(Id::kNprocPerNode, config.nproc_per_node, ParseNprocPerNode);

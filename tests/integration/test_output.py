@@ -164,9 +164,9 @@ def test_a_full_disk(case):
     disk.mkdir()
     mount = ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs -o size=256k none {disk} && exec "$@"', "sh"]
     outcome = case.run(f"--log-dir={disk}", "-t", "3", PROBE, before=mount,
-                       plan="for i in range(20000): print('line', i)")
+                       plan="for i in range(60000): print('line', i)")
     assert outcome.status == 0, outcome.err[-2000:]
-    assert outcome.out.splitlines()[-1] == "[default0]:line 19999"
+    assert outcome.out.splitlines()[-1] == "[default0]:line 59999"
     assert "o space left" in outcome.err
 
 

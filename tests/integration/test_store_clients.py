@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from store_support import (BIN, HELLO, NEW_TORCH, OLD_TORCH, PING, PONG, Proxy, StoreServer,
+from tests.integration.store_support import (BIN, HELLO, NEW_TORCH, OLD_TORCH, PING, PONG, Proxy, StoreServer,
                            connect, finish, i64, listed, need_torch, operations_of, receive,
                            run_python, run_ranks, start_python, start_ranks, text, u64)
 

@@ -196,6 +196,23 @@ TEST_CASE("the cgroup is removed with the tree") {
   CHECK_FALSE(std::filesystem::exists(path));
 }
 
+TEST_CASE("a worker of the next attempt survives the cgroup's kill of the former one") {
+  Job job(true);
+  if (job.tree.cgroup() == nullptr) {
+    WARN("skipped: no cgroup can be made here: " << job.tree.containment());
+    return;
+  }
+  SpawnedProcess& first = job.Start({"ready", "pause"});
+  job.pipe.ReadReadyPid();
+  CHECK_FALSE(job.tree.KillOnce().empty());
+  job.Reap(first);
+  job.tree.ForgetWorker(first.pid);
+  job.tree.RenewCgroup();
+  SpawnedProcess& second = job.Start({"ready", "pause"});
+  CHECK(job.pipe.ReadReadyPid() == second.pid);  // It has run, so it was not born to die.
+  CHECK_FALSE(second.pidfd.ended());
+}
+
 TEST_CASE("processes that fork all the time are killed in bounded time") {
   for (const bool use_cgroup : {false, true}) {
     Job job(use_cgroup);
