@@ -335,7 +335,10 @@ class Case:
         """No process, and with it no port; no FIFO, no file in the temporary folder."""
         wait_until(lambda: not self.processes(), within, "the end of all processes",
                    lambda: str(self.processes()))
-        assert [str(p) for p in self.tmp.rglob("*")] == []
+        # A cache folder is torch's own: a worker that was killed cannot remove it.
+        left = [str(p) for p in self.tmp.rglob("*") if "torchinductor" not in str(p)]
+        if left:
+            raise AssertionError(f"left in the temporary folder: {left}")
 
     def close(self):
         self.end_processes()
