@@ -17,7 +17,6 @@ from tests.support.launch import PROBE, Case, Launcher, wait_until
 
 ROUNDS = 17  # Times four phases times three targets.
 PHASES = ("before exec", "in import", "in training", "while stopping")
-GUARDIAN = "guard"  # Part of the name of the process that cleans up after the launcher.
 TARGETS = ("launcher", "worker", "worker with grandchildren")
 
 # What each worker does. The import of a module that takes its time stands for a long import of torch.
@@ -44,13 +43,8 @@ def children(pid):
 
 
 def workers_of(launcher):
-    """Its children without the guardian, which outlives it on purpose, and which names itself."""
-    found = []
-    for pid in children(launcher):
-        with contextlib.suppress(OSError):
-            if GUARDIAN not in Path(f"/proc/{pid}/comm").read_text():
-                found.append(pid)
-    return found
+    """Its children but the first, which is the guardian and outlives it on purpose."""
+    return children(launcher)[1:]
 
 
 def kill(pid):

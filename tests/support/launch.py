@@ -335,7 +335,8 @@ class Case:
         """No process, and with it no port; no FIFO, no file in the temporary folder."""
         wait_until(lambda: not self.processes(), within, "the end of all processes",
                    lambda: str(self.processes()))
-        assert [str(p) for p in self.tmp.rglob("*")] == []
+        # torch's compiler makes an empty folder of its own at import.
+        assert [str(p) for p in self.tmp.rglob("*") if not p.name.startswith("torchinductor_")] == []
 
     def close(self):
         self.end_processes()

@@ -24,5 +24,5 @@ for step in range(5):
         sys.exit(5)
 total = torch.ones(1)
 dist.all_reduce(total)
-print(f"attempt {attempt} world {total.item():.0f}", flush=True)
+print(f"attempt {attempt} world {total.item():.0f}" + "\n", end="", flush=True)  # One write: lines of ranks do not mix.
 dist.destroy_process_group()
