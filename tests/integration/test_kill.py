@@ -9,11 +9,12 @@ import os
 import random
 import signal
 import socket
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.support.launch import PROBE, Case, Launcher, wait_until
+from tests.support.launch import PROBE, START, Case, Launcher, wait_until
 
 ROUNDS = 17  # Times four phases times three targets.
 PHASES = ("before exec", "in import", "in training", "while stopping")
@@ -42,26 +43,26 @@ def children(pid):
     return []
 
 
-def workers_of(launcher):
-    """Its children but the first, which is the guardian and outlives it on purpose."""
-    return children(launcher)[1:]
-
-
 def kill(pid):
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
 
 
 def kill_before_exec(running, target, seconds):
-    """The worker as soon as it can be seen; the launcher at a moment around its first fork."""
+    """The launcher at a moment around its first fork; else any of its first children, as soon as it can be seen.
+
+    That may be the guardian or a probe: then the job goes on, and a worker is killed once it is ready.
+    """
     if target == "launcher":
-        with contextlib.suppress(AssertionError):
-            wait_until(lambda: False, seconds)
+        time.sleep(seconds)  # The moment is what varies, nothing is waited for.
         kill(running.pid)
         return
-    victims = wait_until(lambda: workers_of(running.pid) or not running.alive())
+    victims = wait_until(lambda: children(running.pid) or not running.alive())
     if victims is not True:
         kill(random.choice(victims))
+    wait_until(lambda: not running.alive() or len(running.case.events("ready")) == 2, START)
+    if running.alive():
+        kill_when_ready(running, target, False)
 
 
 def kill_when_ready(running, target, stopping):
