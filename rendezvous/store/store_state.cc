@@ -43,14 +43,6 @@ void SendValue(ClientId to, const Value& value, ReplySink& sink) {
   sink.SendShared(to, value);
 }
 
-Value NewValue(const Request& request) {
-  if (request.owner == nullptr) {
-    return Value(request.value);
-  }
-  const std::string_view held = request.owner->view();
-  return Value(request.owner, static_cast<std::size_t>(request.value.data() - held.data()));
-}
-
 bool IsSpace(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
@@ -77,14 +69,33 @@ std::int64_t WrappingSum(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
 
-Value DecimalText(std::int64_t number) {
-  std::array<char, 24> digits{};
-  const auto [end, status] = std::to_chars(digits.data(), digits.data() + digits.size(), number);
-  DDP_CHECK(status == std::errc());
-  return Value(std::string_view(digits.data(), static_cast<std::size_t>(end - digits.data())));
-}
+// The decimal text of a number.
+class Decimal {
+ public:
+  explicit Decimal(std::int64_t number) {
+    const auto [end, status] =
+        std::to_chars(digits_.data(), digits_.data() + digits_.size(), number);
+    DDP_CHECK(status == std::errc());
+    size_ = static_cast<std::size_t>(end - digits_.data());
+  }
+  std::string_view view() const { return {digits_.data(), size_}; }
+
+ private:
+  std::array<char, 24> digits_{};
+  std::size_t size_ = 0;
+};
 
 }  // namespace
+
+const std::shared_ptr<ByteBuffer> StoreState::NewValue::kNoOwner;
+
+void StoreState::NewValue::AssignTo(Value& value) const {
+  if (owner == nullptr) {
+    value.Assign(bytes);
+  } else {
+    value = Value(owner, static_cast<std::size_t>(bytes.data() - owner->view().data()));
+  }
+}
 
 StoreState::StoreState(StoreLimits limits) : limits_(limits) {}
 StoreState::~StoreState() = default;
@@ -186,8 +197,8 @@ Refusal StoreState::Dispatch(ClientId client, const Request& request, ReplySink&
   return Barrier(client, request, sink);
 }
 
-Refusal StoreState::Set(std::string_view key, Value value, ReplySink& sink) {
-  Node* const node = Store(key, Find(key), std::move(value), sink);
+Refusal StoreState::Set(std::string_view key, const NewValue& value, ReplySink& sink) {
+  Node* const node = Store(key, Find(key), value, sink);
   if (node == nullptr) {
     return Full();
   }
@@ -234,7 +245,7 @@ Refusal StoreState::Add(ClientId client, const Request& request, ReplySink& sink
     }
     sum = WrappingSum(*number, request.number);
   }
-  Node* const node = Store(request.key, found, DecimalText(sum), sink);
+  Node* const node = Store(request.key, found, NewValue(Decimal(sum).view()), sink);
   if (node == nullptr) {
     return Full();
   }
@@ -289,7 +300,7 @@ void StoreState::Delete(ClientId client, std::string_view key, ReplySink& sink) 
 Refusal StoreState::Append(std::string_view key, std::string_view bytes, ReplySink& sink) {
   Node* const node = Find(key);
   if (node == nullptr || !node->second.has_value) {
-    return Set(key, Value(bytes), sink);
+    return Set(key, NewValue(bytes), sink);
   }
   if (!Fits(bytes.size())) {
     return Full();
@@ -324,7 +335,7 @@ Refusal StoreState::MultiSet(const Request& request, ReplySink& sink) {
   ItemReader items(request.items);
   for (std::size_t i = 0; i < request.count; ++i) {
     const std::string_view key = items.Next();
-    if (Refusal refusal = Set(key, Value(items.Next()), sink)) {
+    if (Refusal refusal = Set(key, NewValue(items.Next()), sink)) {
       return refusal;
     }
   }
@@ -336,7 +347,7 @@ Refusal StoreState::Push(const Request& request, ReplySink& sink) {
   if (node == nullptr) {
     return Full();
   }
-  ExtrasOf(*node).queue.push_back(NewValue(request));
+  NewValue(request).AssignTo(ExtrasOf(*node).queue.emplace_back());
   stored_bytes_ += request.value.size() + kItemCost;
   SeeQueue(*node);
   ReleaseQueueWaiters(*node, sink);
@@ -383,7 +394,7 @@ Refusal StoreState::Barrier(ClientId client, const Request& request, ReplySink& 
     }
     count = WrappingSum(*number, 1);
   }
-  Node* const node = Store(request.key, found, DecimalText(count), sink);
+  Node* const node = Store(request.key, found, NewValue(Decimal(count).view()), sink);
   if (node == nullptr) {
     return Full();
   }
@@ -458,10 +469,10 @@ std::string StoreState::Full() const {
                      limits_.max_store);
 }
 
-StoreState::Node* StoreState::Store(std::string_view key, Node* found, Value value,
+StoreState::Node* StoreState::Store(std::string_view key, Node* found, const NewValue& value,
                                     ReplySink& sink) {
   const std::size_t old_size = found == nullptr ? 0 : found->second.value.size();
-  const std::size_t growth = value.size() > old_size ? value.size() - old_size : 0;
+  const std::size_t growth = value.bytes.size() > old_size ? value.bytes.size() - old_size : 0;
   if (found != nullptr && !Fits(growth)) {
     return nullptr;
   }
@@ -470,16 +481,15 @@ StoreState::Node* StoreState::Store(std::string_view key, Node* found, Value val
     return nullptr;
   }
   Entry& entry = node->second;
-  Notify(*node, entry.has_value ? kKeyUpdated : kKeyCreated, entry.value.view(), value.view(),
-         sink);
+  Notify(*node, entry.has_value ? kKeyUpdated : kKeyCreated, entry.value.view(), value.bytes, sink);
   if (!entry.has_value) {
     entry.has_value = true;
     ++num_keys_;
     key_bytes_ += key.size();
   }
-  stored_bytes_ += value.size();
+  stored_bytes_ += value.bytes.size();
   stored_bytes_ -= old_size;
-  entry.value = std::move(value);
+  value.AssignTo(entry.value);
   return node;
 }
 
