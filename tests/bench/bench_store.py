@@ -24,8 +24,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("DDPRUN_BIN_DIR", ROOT / "build" / "dev" / "bin"))
 
-# torch's server asks the resolver for the name of each peer, which it sees as ::ffff:127.0.0.1. Where
-# we may, it gets a hosts file of its own that has the answer, so that no resolver is measured.
+# torch's server asks the resolver for the name of each peer, which it sees as ::ffff:127.0.0.1.
+# Where we may, it gets a hosts file of its own with the answer, so that no resolver is measured.
 HOSTS = "127.0.0.1 localhost\n::1 localhost\n::ffff:127.0.0.1 localhost\n"
 WITH_HOSTS = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"']
 
