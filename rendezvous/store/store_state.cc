@@ -13,7 +13,6 @@ namespace ddprun {
 namespace {
 
 // What one thing costs besides its own bytes, so that tiny ones cannot fill the memory uncounted.
-constexpr std::size_t kEntryCost = 192;
 constexpr std::size_t kItemCost = 96;
 constexpr std::size_t kWatchCost = 16;
 
@@ -43,14 +42,6 @@ void SendValue(ClientId to, const Value& value, ReplySink& sink) {
   sink.SendShared(to, value);
 }
 
-Value NewValue(const Request& request) {
-  if (request.owner == nullptr) {
-    return Value(request.value);
-  }
-  const std::string_view held = request.owner->view();
-  return Value(request.owner, static_cast<std::size_t>(request.value.data() - held.data()));
-}
-
 bool IsSpace(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
@@ -77,12 +68,21 @@ std::int64_t WrappingSum(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
 
-Value DecimalText(std::int64_t number) {
-  std::array<char, 24> digits{};
-  const auto [end, status] = std::to_chars(digits.data(), digits.data() + digits.size(), number);
-  DDP_CHECK(status == std::errc());
-  return Value(std::string_view(digits.data(), static_cast<std::size_t>(end - digits.data())));
-}
+// The decimal text of a number.
+class Decimal {
+ public:
+  explicit Decimal(std::int64_t number) {
+    const auto [end, status] =
+        std::to_chars(digits_.data(), digits_.data() + digits_.size(), number);
+    DDP_CHECK(status == std::errc());
+    size_ = static_cast<std::size_t>(end - digits_.data());
+  }
+  std::string_view view() const { return {digits_.data(), size_}; }
+
+ private:
+  std::array<char, 24> digits_{};
+  std::size_t size_ = 0;
+};
 
 }  // namespace
 
@@ -186,8 +186,8 @@ Refusal StoreState::Dispatch(ClientId client, const Request& request, ReplySink&
   return Barrier(client, request, sink);
 }
 
-Refusal StoreState::Set(std::string_view key, Value value, ReplySink& sink) {
-  Node* const node = Store(key, Find(key), std::move(value), sink);
+Refusal StoreState::Set(std::string_view key, const NewValue& value, ReplySink& sink) {
+  Node* const node = Store(key, Find(key), value, sink);
   if (node == nullptr) {
     return Full();
   }
@@ -234,7 +234,7 @@ Refusal StoreState::Add(ClientId client, const Request& request, ReplySink& sink
     }
     sum = WrappingSum(*number, request.number);
   }
-  Node* const node = Store(request.key, found, DecimalText(sum), sink);
+  Node* const node = Store(request.key, found, NewValue(Decimal(sum).view()), sink);
   if (node == nullptr) {
     return Full();
   }
@@ -289,7 +289,7 @@ void StoreState::Delete(ClientId client, std::string_view key, ReplySink& sink) 
 Refusal StoreState::Append(std::string_view key, std::string_view bytes, ReplySink& sink) {
   Node* const node = Find(key);
   if (node == nullptr || !node->second.has_value) {
-    return Set(key, Value(bytes), sink);
+    return Set(key, NewValue(bytes), sink);
   }
   if (!Fits(bytes.size())) {
     return Full();
@@ -324,7 +324,7 @@ Refusal StoreState::MultiSet(const Request& request, ReplySink& sink) {
   ItemReader items(request.items);
   for (std::size_t i = 0; i < request.count; ++i) {
     const std::string_view key = items.Next();
-    if (Refusal refusal = Set(key, Value(items.Next()), sink)) {
+    if (Refusal refusal = Set(key, NewValue(items.Next()), sink)) {
       return refusal;
     }
   }
@@ -336,7 +336,7 @@ Refusal StoreState::Push(const Request& request, ReplySink& sink) {
   if (node == nullptr) {
     return Full();
   }
-  ExtrasOf(*node).queue.push_back(NewValue(request));
+  NewValue(request).AssignTo(ExtrasOf(*node).queue.emplace_back());
   stored_bytes_ += request.value.size() + kItemCost;
   SeeQueue(*node);
   ReleaseQueueWaiters(*node, sink);
@@ -383,7 +383,7 @@ Refusal StoreState::Barrier(ClientId client, const Request& request, ReplySink& 
     }
     count = WrappingSum(*number, 1);
   }
-  Node* const node = Store(request.key, found, DecimalText(count), sink);
+  Node* const node = Store(request.key, found, NewValue(Decimal(count).view()), sink);
   if (node == nullptr) {
     return Full();
   }
@@ -394,108 +394,6 @@ Refusal StoreState::Barrier(ClientId client, const Request& request, ReplySink& 
   SendByte(client, kStopWaiting, sink);
   Wake(*node, sink);
   return std::nullopt;
-}
-
-bool StoreState::Present(const Node* node) {
-  return node != nullptr &&
-         (node->second.has_value || (node->second.extras && !node->second.extras->queue.empty()));
-}
-
-StoreState::Node* StoreState::Find(std::string_view key) {
-  const auto found = table_.find(key);
-  return found == table_.end() ? nullptr : &*found;
-}
-
-const Value* StoreState::ValueOf(const Node* node) {
-  return node != nullptr && node->second.has_value ? &node->second.value : nullptr;
-}
-
-StoreState::Node* StoreState::Ensure(std::string_view key) {
-  if (Node* const node = Find(key)) {
-    return node;
-  }
-  if (!Fits(key.size() + kEntryCost)) {
-    return nullptr;
-  }
-  stored_bytes_ += key.size() + kEntryCost;
-  return &*table_.try_emplace(std::string(key)).first;
-}
-
-StoreState::Node* StoreState::EnsureWithRoom(std::string_view key, std::size_t more) {
-  Node* const node = Ensure(key);
-  if (node != nullptr && !Fits(more)) {
-    EraseIfUnused(*node);
-    return nullptr;
-  }
-  return node;
-}
-
-StoreState::Extras& StoreState::ExtrasOf(Node& node) {
-  if (!node.second.extras) {
-    node.second.extras = std::make_unique<Extras>();
-  }
-  return *node.second.extras;
-}
-
-void StoreState::EraseIfUnused(Node& node) {
-  std::unique_ptr<Extras>& extras = node.second.extras;
-  if (extras && extras->waiters.empty() && extras->queue.empty() && extras->grants == 0 &&
-      extras->watchers.empty()) {
-    extras.reset();
-  }
-  if (!extras && !node.second.has_value) {
-    stored_bytes_ -= node.first.size() + kEntryCost;
-    table_.erase(table_.find(node.first));
-  }
-}
-
-bool StoreState::Fits(std::size_t more) const {
-  return more <= limits_.max_store && stored_bytes_ <= limits_.max_store - more;
-}
-
-std::string StoreState::Full() const {
-  return fmt::format("the store is full: it holds {} bytes, the limit is {}", stored_bytes_,
-                     limits_.max_store);
-}
-
-StoreState::Node* StoreState::Store(std::string_view key, Node* found, Value value,
-                                    ReplySink& sink) {
-  const std::size_t old_size = found == nullptr ? 0 : found->second.value.size();
-  const std::size_t growth = value.size() > old_size ? value.size() - old_size : 0;
-  if (found != nullptr && !Fits(growth)) {
-    return nullptr;
-  }
-  Node* const node = found != nullptr ? found : EnsureWithRoom(key, growth);
-  if (node == nullptr) {
-    return nullptr;
-  }
-  Entry& entry = node->second;
-  Notify(*node, entry.has_value ? kKeyUpdated : kKeyCreated, entry.value.view(), value.view(),
-         sink);
-  if (!entry.has_value) {
-    entry.has_value = true;
-    ++num_keys_;
-    key_bytes_ += key.size();
-  }
-  stored_bytes_ += value.size();
-  stored_bytes_ -= old_size;
-  entry.value = std::move(value);
-  return node;
-}
-
-void StoreState::Notify(const Node& node, char kind, std::string_view before,
-                        std::string_view after, ReplySink& sink) {
-  if (!node.second.extras || node.second.extras->watchers.empty()) {
-    return;
-  }
-  std::string message(1, kind);
-  for (const std::string_view part : {std::string_view(node.first), before, after}) {
-    message += AsView(EncodeU64(part.size()));
-    message += part;
-  }
-  for (const ClientId watcher : node.second.extras->watchers) {
-    sink.Send(watcher, message);
-  }
 }
 
 }  // namespace ddprun

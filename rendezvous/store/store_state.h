@@ -62,6 +62,16 @@ class StoreState {
   std::int64_t joined_clients() const;
 
  private:
+  // A value on its way in: bytes to copy, or to keep with their owner if it is set.
+  struct NewValue {
+    std::string_view bytes;
+    const std::shared_ptr<ByteBuffer>& owner;
+
+    explicit NewValue(const Request& request) : bytes(request.value), owner(request.owner) {}
+    explicit NewValue(std::string_view copied) : bytes(copied), owner(kNoOwner) {}
+    void AssignTo(Value& value) const;
+    static const std::shared_ptr<ByteBuffer> kNoOwner;
+  };
   struct Waiter {
     ClientId client;
     std::size_t link = 0;  // Index in the client's missing list.
@@ -100,7 +110,7 @@ class StoreState {
   };
 
   Refusal Dispatch(ClientId client, const Request& request, ReplySink& sink);
-  Refusal Set(std::string_view key, Value value, ReplySink& sink);
+  Refusal Set(std::string_view key, const NewValue& value, ReplySink& sink);
   Refusal CompareSet(ClientId client, const Request& request, ReplySink& sink);
   Refusal Add(ClientId client, const Request& request, ReplySink& sink);
   Refusal Wait(ClientId client, const Request& request, ReplySink& sink);
@@ -129,7 +139,7 @@ class StoreState {
 
   // Gives a key its value, without waking anybody. `found` is what Find(key) said. nullptr: the
   // store is full.
-  Node* Store(std::string_view key, Node* found, Value value, ReplySink& sink);
+  Node* Store(std::string_view key, Node* found, const NewValue& value, ReplySink& sink);
   void Notify(const Node& node, char kind, std::string_view before, std::string_view after,
               ReplySink& sink);
 

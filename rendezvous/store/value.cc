@@ -20,6 +20,17 @@ std::string_view Value::view() const {
   return large_ ? large_->view().substr(offset_) : std::string_view(small_);
 }
 
+void Value::Assign(std::string_view bytes) {
+  // A value that is overwritten again and again keeps its place, but no memory that it once needed.
+  constexpr std::size_t kKeptCapacity = 64;
+  const bool fits = bytes.size() < kShareFrom && small_.capacity() <= kKeptCapacity + bytes.size();
+  if (large_ || !fits) {
+    *this = Value(bytes);
+  } else {
+    small_.assign(bytes);
+  }
+}
+
 void Value::Append(std::string_view bytes) {
   if (large_ && large_.use_count() == 1) {
     large_->Append(bytes);

@@ -28,6 +28,9 @@ class Value {
   std::size_t size() const { return view().size(); }
   bool shared() const { return large_ != nullptr; }
 
+  // Replaces the bytes by a copy of others, which do not lie in this value.
+  void Assign(std::string_view bytes);
+
   // Adds at the end, in place unless somebody else still refers to the bytes.
   void Append(std::string_view bytes);
 

@@ -24,8 +24,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("DDPRUN_BIN_DIR", ROOT / "build" / "dev" / "bin"))
 
-# torch's server asks the resolver for the name of each peer, which it sees as ::ffff:127.0.0.1. Where
-# we may, it gets a hosts file of its own that has the answer, so that no resolver is measured.
+# torch's server asks the resolver for the name of each peer, which it sees as ::ffff:127.0.0.1.
+# Where we may, it gets a hosts file of its own with the answer, so that no resolver is measured.
 HOSTS = "127.0.0.1 localhost\n::1 localhost\n::ffff:127.0.0.1 localhost\n"
 WITH_HOSTS = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"']
 
@@ -98,50 +98,51 @@ def load(server, operation, clients, count):
     return cpu / 1e9, float(wall)
 
 
-def compare_operations(clients, total, runs):
-    servers = [start_ours(), start_torch()]
+def alternating(pairs, runs):
+    """The pairs again and again; every other time in reverse, so that none is always first."""
+    for run in range(runs):
+        yield from pairs if run % 2 == 0 else reversed(pairs)
+
+
+def compare_operations(servers, clients, total, runs):
     count = max(1, total // clients)
     rows = []
     for operation in ("set", "get", "add"):
         samples = [[], []]
-        for _ in range(runs):
-            for server, seen in zip(servers, samples):
-                cpu, wall = load(server, operation, clients, count)
-                operations = clients * count
-                seen.append((cpu / operations * 1e6, operations / wall))
-        rows.append((f"{operation}, {clients} clients", "server CPU per operation, us",
-                     *(statistics.median(cpu for cpu, _ in seen) for seen in samples)))
-        rows.append((f"{operation}, {clients} clients", "us per operation (wall)",
-                     *(1e6 / statistics.median(rate for _, rate in seen) for seen in samples)))
-    for server in servers:
-        server.close()
+        for server, seen in alternating(list(zip(servers, samples)), runs):
+            cpu, wall = load(server, operation, clients, count)
+            operations = clients * count
+            seen.append((cpu / operations * 1e6, wall / operations * 1e6))
+        rows += rows_of(f"{operation}, {clients} clients", "us per operation", samples)
     return rows
 
 
-def compare_barrier(clients, runs):
-    """Each run meets a new server: a start-up is what is measured."""
+def compare_barrier(servers, clients, runs):
     samples = [[], []]
-    for _ in range(runs):
-        for start, seen in zip((start_ours, start_torch), samples):
-            server = start()
-            cpu, wall = load(server, "barrier", clients, 1)
-            seen.append((cpu * 1e3, wall * 1e3))
-            server.close()
-    name = f"connect + barrier, {clients} clients"
-    return [(name, "wall, ms", *(statistics.median(wall for _, wall in seen) for seen in samples)),
-            (name, "server CPU, ms",
-             *(statistics.median(cpu for cpu, _ in seen) for seen in samples))]
+    for number, (server, seen) in enumerate(alternating(list(zip(servers, samples)), runs)):
+        cpu, wall = load(server, "barrier", clients, clients * 1000 + number)
+        seen.append((cpu * 1e3, wall * 1e3))
+    return rows_of(f"connect + barrier, {clients} clients", "ms", samples)
+
+
+def rows_of(name, unit, samples):
+    medians = [[statistics.median(values) for values in zip(*seen)] for seen in samples]
+    return [(name, f"{quantity}, {unit}", medians[0][i], medians[1][i])
+            for i, quantity in enumerate(("server CPU", "wall time"))]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer and shorter runs")
     quick = parser.parse_args().quick
+    servers = [start_ours(), start_torch()]
     rows = []
     for clients in (8, 64):
-        rows += compare_operations(clients, 6400 if quick else 25600, 3 if quick else 5)
-    for clients in (64, 256) if quick else (64, 256, 1024):
-        rows += compare_barrier(clients, 1 if quick else 3)
+        rows += compare_operations(servers, clients, 6400 if quick else 12800, 3 if quick else 11)
+    for clients in (64, 256, 1024):
+        rows += compare_barrier(servers, clients, 1 if quick else 5)
+    for server in servers:
+        server.close()
     print(f"{'what':34} {'quantity':30} {'ddprun':>10} {'torch':>10} {'ratio':>7}")
     for name, quantity, ours, theirs in rows:
         print(f"{name:34} {quantity:30} {ours:10.2f} {theirs:10.2f} {ours / theirs:7.2f}")

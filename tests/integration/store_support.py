@@ -1,4 +1,4 @@
-"""What the store's tests with real clients share: the test server, Pythons with torch, raw clients."""
+"""What the store's tests with real clients share: test server, Pythons with torch, raw clients."""
 
 import atexit
 import contextlib
@@ -112,7 +112,7 @@ def receive(client, size):
 
 
 class Proxy:
-    """Records what clients send: one bytes object per connection, in `streams`. A context manager."""
+    """Records what clients send, per connection, in `streams`. Use it in a with statement."""
 
     def __init__(self, target_port):
         self.target_port = target_port
@@ -209,7 +209,8 @@ def _own_hosts():
 
 def start_python(python, code, *arguments, **environment):
     """Starts a script that must end well; pair with finish()."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("TORCHELASTIC", "MASTER", "PET_"))}
+    foreign = ("TORCHELASTIC", "MASTER", "PET_")
+    env = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
     env.update(environment, OMP_NUM_THREADS="1")
     command = [*_own_hosts(), python, "-c", textwrap.dedent(code), *map(str, arguments)]
     return subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,

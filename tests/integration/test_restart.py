@@ -29,7 +29,8 @@ def test_a_gloo_job_is_up_again(case, world, death, soak):
 
 def test_every_attempt_has_a_port_of_its_own_or_an_empty_store(case):
     """Cheap form of the above, without torch: what the workers see in each attempt."""
-    outcome = case.run("--nproc-per-node=2", "--max-restarts=3", PROBE, plan="sys.exit(restart < 3)")
+    outcome = case.run("--nproc-per-node=2", "--max-restarts=3", PROBE, 
+                       plan="note('up'); wait_event('up', 2); sys.exit(restart < 3)")
     assert outcome.status == 0, outcome
     assert [w["restart"] for w in outcome.workers] == [0, 0, 1, 1, 2, 2, 3, 3]
     for attempt in range(4):

@@ -14,7 +14,7 @@ def main():
         loader = DataLoader(data, batch_size=4, sampler=sampler, num_workers=1, multiprocessing_context=method)
         total = torch.tensor(sum(int(batch.sum()) for (batch,) in loader))
         dist.all_reduce(total)
-        print(f"{method} {total.item()}\n", end="", flush=True)
+        print(f"{method} {total.item()}" + "\n", end="", flush=True)  # One write: lines of ranks do not mix.
     dist.destroy_process_group()
 
 

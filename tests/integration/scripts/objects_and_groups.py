@@ -17,7 +17,7 @@ assert shared[0]["seed"] == 17
 scattered = [None]
 dist.scatter_object_list(scattered, [f"for {r}" for r in range(world)] if rank == 0 else None)
 assert scattered == [f"for {rank}"]
-print("objects\n", end="", flush=True)
+print("objects" + "\n", end="", flush=True)  # One write: lines of ranks do not mix.
 
 groups = [dist.new_group([r]) for r in range(world)] + [dist.new_group(list(range(world)))]
 for group in (groups[rank], groups[world]):
@@ -26,8 +26,8 @@ for group in (groups[rank], groups[world]):
     assert value.item() == dist.get_world_size(group)
 subgroup, _ = dist.new_subgroups(group_size=1)
 assert dist.get_world_size(subgroup) == 1
-print("groups\n", end="", flush=True)
+print("groups" + "\n", end="", flush=True)  # One write: lines of ranks do not mix.
 
 dist.monitored_barrier(timeout=datetime.timedelta(seconds=20))
-print("barrier\n", end="", flush=True)
+print("barrier" + "\n", end="", flush=True)  # One write: lines of ranks do not mix.
 dist.destroy_process_group()

@@ -19,6 +19,6 @@ for name, store in (("shared", dist.PrefixStore("mine", shared)), ("own", own)):
     dist.init_process_group("gloo", store=store, rank=rank, world_size=world)
     value = torch.ones(3) * rank
     dist.all_reduce(value, op=dist.ReduceOp.MAX)
-    print(f"{name} {value.tolist()}\n", end="", flush=True)
+    print(f"{name} {value.tolist()}" + "\n", end="", flush=True)  # One write: lines of ranks do not mix.
     dist.barrier()
     dist.destroy_process_group()

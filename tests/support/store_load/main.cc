@@ -99,11 +99,11 @@ void Load(Clients& clients, std::string_view operation, int count) {
   Ping(clients);
 }
 
-void Barrier(std::uint16_t port, std::size_t count) {
+void Barrier(std::uint16_t port, std::size_t count, const std::string& name) {
   Clients clients;
   Connect(port, count, clients);
-  const std::string add = wire::Message(wire::kC.add, wire::Str("/barrier/count") + wire::I64(1));
-  const std::string wait = wire::Message(wire::kC.wait, wire::U64(1) + wire::Str("/barrier/last"));
+  const std::string add = wire::Message(wire::kC.add, wire::Str(name + "/count") + wire::I64(1));
+  const std::string wait = wire::Message(wire::kC.wait, wire::U64(1) + wire::Str(name + "/last"));
   for (RawClient& client : clients) {
     client.Send(add);
   }
@@ -115,7 +115,7 @@ void Barrier(std::uint16_t port, std::size_t count) {
   }
   clients.back().Send(wire::Message(wire::kC.cancel));
   clients.back().Receive(1);
-  clients.back().Send(wire::Message(wire::kC.set, wire::Str("/barrier/last") + wire::Str("1")) +
+  clients.back().Send(wire::Message(wire::kC.set, wire::Str(name + "/last") + wire::Str("1")) +
                       wait);
   for (RawClient& client : clients) {
     if (client.Receive(1).size() != 1) {
@@ -147,7 +147,7 @@ int Main(int argc, char** argv) {
   }
   const auto start = std::chrono::steady_clock::now();
   if (operation == "barrier") {
-    Barrier(port, count);
+    Barrier(port, count, std::string("/barrier/").append(argv[4]));
   } else {
     Load(clients, operation, std::atoi(argv[4]));
   }
