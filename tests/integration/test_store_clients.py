@@ -14,15 +14,9 @@ import time
 
 import pytest
 
-<<<<<<< HEAD
 from tests.integration.store_support import (BIN, HELLO, NEW_TORCH, OLD_TORCH, PING, PONG, Proxy, StoreServer,
-                           connect, finish, i64, listed, need_torch, operations_of, receive,
-                           run_python, run_ranks, start_python, start_ranks, text, u64)
-=======
-from store_support import (BIN, HELLO, NEW_TORCH, OLD_TORCH, PING, PONG, Proxy, StoreServer,
                            connect, finish, i64, listed, need_torch, receive, run_python,
                            start_python, text, u64)
->>>>>>> store
 
 
 @pytest.fixture(name="server")

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from store_support import (NEW_TORCH, OLD_TORCH, Proxy, StoreServer, finish, i64, need_torch,
+from tests.integration.store_support import (NEW_TORCH, OLD_TORCH, Proxy, StoreServer, finish, i64, need_torch,
                            operations_of, receive, run_ranks, start_ranks)
 
 
