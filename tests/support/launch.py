@@ -155,7 +155,12 @@ class Running:
         self._err = err
 
     def send(self, name):
-        os.kill(self.pid, getattr(signal, name))
+        """Does nothing once the launcher has been reaped: its pid may be another's by then."""
+        number = getattr(signal, name)
+        if isinstance(self.process, subprocess.Popen):
+            self.process.send_signal(number)
+        elif self.alive():
+            os.kill(self.pid, number)
 
     def wait(self, timeout=START):
         """The outcome; ends everything and raises when the launcher is still there after `timeout`."""
