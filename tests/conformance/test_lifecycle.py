@@ -61,7 +61,7 @@ def test_row_40_a_peer_that_ignores_sigterm_is_killed_after_30_s(case):
 @row
 def test_row_41_restarts_until_success(case):
     outcome = case.run(FAST, PAIR, "--max_restarts=3", f"--log-dir={case.dir}/logs", f"--master-port={case.port()}",
-                       "-r", "3", PROBE, plan="print(f'try {restart} of {rank}')\n"
+                       "-r", "3", PROBE, plan="print(f'try {restart} of {rank}'); note('up'); wait_event('up', 2)\n"
                        "if restart < 2: sys.exit(1 if rank == 1 else 0)")
     case.see_exit("", outcome, 0)
     case.see("restarts", [w["restart"] for w in outcome.workers], [0, 0, 1, 1, 2, 2])

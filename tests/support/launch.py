@@ -160,7 +160,7 @@ class Running:
     def wait(self, timeout=START):
         """The outcome; ends everything and raises when the launcher is still there after `timeout`."""
         try:
-            self.process.wait(timeout)
+            wait_exit(self.process, timeout)
         except subprocess.TimeoutExpired:
             text = self._text(self._out) + self._text(self._err)
             self.case.end_processes()
@@ -189,6 +189,18 @@ class Running:
 
     def _state(self):
         return f"status {self.process.poll()}\n{self._text(self._out)}\n{self._text(self._err)}"
+
+
+def wait_exit(process, timeout):
+    """Popen.wait polls at up to 50 ms; a pidfd tells at once."""
+    if process.poll() is None and isinstance(process, subprocess.Popen):
+        pidfd = os.pidfd_open(process.pid)
+        try:
+            if not select.select([pidfd], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(process.args, timeout)
+        finally:
+            os.close(pidfd)
+    process.wait(timeout)
 
 
 def wait_until(condition, timeout=SAFETY, what="the condition", state=lambda: ""):
