@@ -14,7 +14,6 @@ import json
 import os
 import pty
 import random
-import select
 import shutil
 import signal
 import statistics
@@ -51,16 +50,6 @@ def compile_worker(folder):
     binary = folder / "bench_worker"
     subprocess.run([compiler, "-O2", "-std=c++17", "-static", "-o", binary, WORKER], check=True)
     return binary
-
-
-def moment_of_death(pid):
-    """When a child of ours ends. Python's wait with a timeout would look only every 50 ms."""
-    fd = os.pidfd_open(pid)
-    try:
-        select.select([fd], [], [], 60)
-        return time.monotonic()
-    finally:
-        os.close(fd)
 
 
 class Bench:
@@ -103,9 +92,8 @@ class Bench:
         """Last worker exits to launcher gone, after a random life of the worker."""
         with self.case() as case:
             running = self.start(case, 1, f"sleep:{random.uniform(0.2, 0.5):.3f}")
-            gone = moment_of_death(running.pid)
-            running.wait()
-            return gone - times(case, "end")[0]
+            outcome = running.wait()
+            return running.started + outcome.seconds - times(case, "end")[0]
 
     def restart(self, workers):
         """A worker dies to all workers of the next attempt exec'ed; they obey SIGTERM."""
