@@ -1,6 +1,7 @@
 """Fixtures of the tests that drive real launchers. See docs/testing.md."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -12,6 +13,11 @@ from tests.support import launch  # noqa: E402
 from tests.support.compare import Comparison  # noqa: E402
 
 COMPARISON = pytest.StashKey()
+
+# Whoever started the tests in the background of a script had SIGINT and SIGQUIT ignored, and launchers inherit that.
+for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def pytest_addoption(parser):

@@ -27,7 +27,7 @@ def test_the_installed_launcher_works_without_the_source_tree(prefix, tmp_path, 
     monkeypatch.setattr(launcher, "command", lambda form: [str(prefix / "bin" / names[form])])
     case = Case(launcher, tmp_path / "case")
     script = case.dir / "script.py"
-    script.write_text("import os\nprint('rank', os.environ['RANK'])\n")
+    script.write_text("import os\nprint('rank ' + os.environ['RANK'] + chr(10), end='')\n")
     hide = []
     if os.geteuid() == 0 and not str(tmp_path).startswith(str(ROOT)):
         hide = ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs none {ROOT} && exec "$@"', "sh"]
