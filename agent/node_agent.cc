@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
@@ -22,18 +21,13 @@
 #include "agent/uninterruptible_watch.h"
 #include "agent/worker_group.h"
 #include "rendezvous/base/check.h"
+#include "rendezvous/base/hostname.h"
 #include "rendezvous/base/log.h"
 
 namespace ddprun {
 namespace {
 
 constexpr std::chrono::seconds kDrainLimit{30};
-
-std::string ShortHostname() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 WorkerGroupSettings GroupSettings(const NodeAgentOptions& options) {
   WorkerGroupSettings settings;
@@ -242,7 +236,7 @@ void NodeAgent::Impl::OnRendezvous(Expected<RendezvousInfo> info, TimePoint join
 Expected<void> NodeAgent::Impl::PrepareAttempt(std::uint32_t restart_count) {
   LogsContext context;
   context.role = options.role;
-  context.hostname = ShortHostname();
+  context.hostname = Hostname();
   std::vector<std::uint32_t> local_ranks;
   for (std::uint32_t local_rank = 0; local_rank < LocalWorldSize(); ++local_rank) {
     local_ranks.push_back(local_rank);

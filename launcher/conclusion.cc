@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include "launcher/report/error_record.h"
 #include "launcher/report/failure_report.h"
 #include "launcher/report/stop_report.h"
+#include "rendezvous/base/hostname.h"
 #include "rendezvous/base/text.h"
 
 namespace ddprun {
@@ -137,12 +137,6 @@ Conclusion ConcludeStop(const LaunchFacts& facts, const NodeAgentResult& result)
 }
 
 }  // namespace
-
-std::string Hostname() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 std::vector<std::string> RecordLauncherError(const LaunchConfig& config,
                                              const std::string& message) {

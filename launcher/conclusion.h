@@ -34,9 +34,6 @@ Conclusion Conclude(const LaunchFacts& facts, const NodeAgentResult& result);
 std::string DescribeFailedAttempt(const LaunchPlan& plan,
                                   const std::vector<ProcessFailure>& failures);
 
-// The node's own name, as set; no resolver is asked for a longer one.
-std::string Hostname();
-
 // The same record for an error of the launcher itself, before or without any worker.
 std::vector<std::string> RecordLauncherError(const LaunchConfig& config,
                                              const std::string& message);

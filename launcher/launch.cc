@@ -16,6 +16,7 @@
 #include "launcher/dry_run.h"
 #include "launcher/event_reporter.h"
 #include "launcher/launch_plan.h"
+#include "rendezvous/base/hostname.h"
 #include "rendezvous/base/log.h"
 #include "rendezvous/client/local_rendezvous_handler.h"
 

@@ -248,10 +248,9 @@ std::size_t ScriptIndex(const std::vector<std::string>& words, const LaunchConfi
   return words[index] == "--" && config.training_script != "--" ? index - 1 : index;
 }
 
-Expected<void> SelectDevicesFor(const LaunchConfig& config, const Environment& environment,
+Expected<void> SelectDevicesFor(const LaunchConfig& config, const DeviceRequest& wanted,
                                 const DeviceInventory& inventory, LaunchPlan& plan) {
-  Expected<DeviceSelection> selection =
-      SelectDevices(DevicesWanted(config, environment), inventory);
+  Expected<DeviceSelection> selection = SelectDevices(wanted, inventory);
   if (!selection) {
     return tl::unexpected<Error>(selection.error());
   }
@@ -268,9 +267,10 @@ Expected<void> SelectDevicesFor(const LaunchConfig& config, const Environment& e
 Expected<LaunchPlan> MakeLaunchPlan(const LaunchConfig& config, const Environment& environment,
                                     const std::vector<std::string>& words) {
   LaunchPlan plan;
+  const DeviceRequest wanted = DevicesWanted(config, environment);
   // The probe works while the script is read.
   std::optional<InventoryReader> reader;
-  if (NeedsInventory(DevicesWanted(config, environment))) {
+  if (NeedsInventory(wanted)) {
     reader.emplace(InventoryReader::Start({}));
   }
   const EnvironmentLookup lookup = [&environment](std::string_view name) {
@@ -282,7 +282,7 @@ Expected<LaunchPlan> MakeLaunchPlan(const LaunchConfig& config, const Environmen
     return tl::unexpected<Error>(command.error());
   }
   const DeviceInventory inventory = reader ? reader->Finish(nullptr) : DeviceInventory();
-  if (Expected<void> selected = SelectDevicesFor(config, environment, inventory, plan); !selected) {
+  if (Expected<void> selected = SelectDevicesFor(config, wanted, inventory, plan); !selected) {
     return tl::unexpected<Error>(selected.error());
   }
   const auto workers = static_cast<std::uint32_t>(plan.devices.size());

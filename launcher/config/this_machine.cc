@@ -7,11 +7,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
 #include <climits>
 #include <cstring>
 #include <memory>
 #include <set>
+
+#include "rendezvous/base/hostname.h"
 
 namespace ddprun {
 namespace {
@@ -94,11 +95,6 @@ bool ResolvesTo(const std::string& host, const std::set<Address>& own) {
   return false;
 }
 
-std::string HostName() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
 }  // namespace
 
 bool IsLoopbackHost(const std::string& host) {
@@ -106,7 +102,7 @@ bool IsLoopbackHost(const std::string& host) {
 }
 
 bool NamesThisMachine(const std::string& host) {
-  if (IsLoopbackHost(host) || host == HostName()) {
+  if (IsLoopbackHost(host) || host == Hostname()) {
     return true;
   }
   const std::set<Address> own = InterfaceAddresses();
